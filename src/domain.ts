@@ -1,0 +1,161 @@
+/**
+ * The things the gateway talks about, as plain data.
+ *
+ * Sizes are bytes, contexts are tokens, times are `Date`s. A field that is absent is unknown or does not
+ * apply; it is never 0, '' or [] to say so. Everything here is immutable: a change is a new object.
+ */
+
+export const backendKinds = ['ollama', 'lemonade', 'lmstudio', 'kserve'] as const;
+export type BackendKind = (typeof backendKinds)[number];
+
+/** What a backend can do. Resolvers answer `unsupported` from these flags; a driver never has to. */
+export interface Capabilities {
+  readonly pull: boolean;
+  readonly pullProgress: boolean;
+  readonly delete: boolean;
+  readonly load: boolean;
+  readonly unload: boolean;
+  readonly loadedModels: boolean;
+  readonly nodeInventory: boolean;
+  readonly presets: boolean;
+  readonly fitCheck: boolean;
+  readonly search: boolean;
+}
+
+/** How a backend brings models into memory and lets go of them. */
+export interface Loading {
+  /** A request for a model that is not loaded loads it. */
+  readonly onDemand: boolean;
+  /** Unused models are evicted by the backend. */
+  readonly idleEviction: boolean;
+  /** Configured keep-alive, such as `5m`. */
+  readonly keepAliveDefault?: string | undefined;
+  /** Whose setting a keep-alive is: of each `request`, or of the `server`. */
+  readonly keepAliveScope?: 'request' | 'server' | undefined;
+}
+
+/** The state of a backend's server, as its driver last saw it. */
+export interface BackendStatus {
+  readonly healthy: boolean;
+  /** Why it is not healthy, or a note. */
+  readonly message?: string | undefined;
+  readonly version?: string | undefined;
+}
+
+/** A model the backend has, loaded or not. */
+export interface Model {
+  /** Name of the backend that has it. */
+  readonly backend: string;
+  /** The backend's own spelling. */
+  readonly name: string;
+  readonly sizeBytes?: number | undefined;
+  readonly digest?: string | undefined;
+  readonly modifiedAt?: Date | undefined;
+  readonly format?: string | undefined;
+  readonly family?: string | undefined;
+  /** Free text of the backend, such as `7.6B`. */
+  readonly parameterSize?: string | undefined;
+  readonly quantization?: string | undefined;
+  readonly contextLength?: number | undefined;
+  /** What runs it, such as `llamacpp`. */
+  readonly runtime?: string | undefined;
+  /** `completion`, `tools`, `vision`, `embedding`…, in the backend's order. */
+  readonly capabilities?: readonly string[] | undefined;
+  readonly node?: string | undefined;
+  readonly path?: string | undefined;
+  readonly preset?: string | undefined;
+  /** Whether the weights are there; absent where the backend lists downloads only. */
+  readonly downloaded?: boolean | undefined;
+  /** The loaded entry of the same model, when there is one. */
+  readonly running?: LoadedModel | undefined;
+}
+
+/** A model in memory, or on its way there. */
+export interface LoadedModel {
+  readonly backend: string;
+  readonly name: string;
+  /** Bytes of memory it takes: weights, caches and buffers. */
+  readonly sizeBytes?: number | undefined;
+  readonly digest?: string | undefined;
+  /** The part of `sizeBytes` that lies on accelerators; 0 when it runs on the CPU. */
+  readonly vramBytes?: number | undefined;
+  /** Tokens of context it was started with. */
+  readonly contextLength?: number | undefined;
+  /** When the backend will evict it; absent = never, or unknown. */
+  readonly expiresAt?: Date | undefined;
+  readonly endpoint?: string | undefined;
+  readonly node?: string | undefined;
+  /** `loaded`, or the backend's own word for where it stands. */
+  readonly status?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  /** `npu`, `gpu`, `cpu`, or several, where the backend says. */
+  readonly device?: string | undefined;
+  /** Kept until unloaded. */
+  readonly pinned?: boolean | undefined;
+  readonly preset?: string | undefined;
+}
+
+export const jobPhases = ['pending', 'running', 'succeeded', 'failed', 'cancelled'] as const;
+export type JobPhase = (typeof jobPhases)[number];
+export type JobType = 'pull' | 'load';
+
+/** Long work that outlives the request that asked for it. */
+export interface Job {
+  /** 16 lower-case hex digits. */
+  readonly id: string;
+  readonly backend: string;
+  readonly type: JobType;
+  /** The reference as requested. */
+  readonly model: string;
+  readonly phase: JobPhase;
+  /** The backend's words for what it is doing. */
+  readonly status?: string | undefined;
+  /** Never goes back. */
+  readonly bytesCompleted: number;
+  /** 0 until known; never goes back. */
+  readonly bytesTotal: number;
+  readonly error?: string | undefined;
+  readonly createdAt: Date;
+  readonly startedAt?: Date | undefined;
+  readonly finishedAt?: Date | undefined;
+  /** Whether the model is wired into kagent when the job succeeds. */
+  readonly wire: boolean;
+  readonly node?: string | undefined;
+  readonly preset?: string | undefined;
+  /** Email or subject of the person who asked, where identity is known. */
+  readonly requestedBy?: string | undefined;
+}
+
+/** A machine that models run on. */
+export interface NodeInfo {
+  readonly backend: string;
+  readonly name: string;
+  readonly ready: boolean;
+  readonly eligible: boolean;
+  readonly eligibilityReason?: string | undefined;
+  /** Kubernetes' spelling: `amd64`, `arm64`. */
+  readonly architecture?: string | undefined;
+  readonly allocatableMemoryBytes?: number | undefined;
+  readonly gpuCount: number;
+  readonly gpuProduct?: string | undefined;
+  /** Of one GPU. */
+  readonly gpuMemoryBytes?: number | undefined;
+  /** Whether a loaded model uses an accelerator. */
+  readonly accelerated?: boolean | undefined;
+  /** Bytes models may take here. */
+  readonly budgetBytes?: number | undefined;
+  readonly budgetSource?: string | undefined;
+  /** Bytes loaded models take. */
+  readonly reservedBytes: number;
+  /** `budgetBytes - reservedBytes`, never below 0. */
+  readonly freeBytes?: number | undefined;
+  readonly message?: string | undefined;
+}
+
+/** One step of a download as the backend reports it; byte counts never go back within one pull. */
+export interface PullProgress {
+  readonly status: string;
+  readonly bytesCompleted: number;
+  readonly bytesTotal: number;
+}

@@ -1,0 +1,68 @@
+import type { Call } from '../call.ts';
+import type {
+  BackendKind,
+  BackendStatus,
+  Capabilities,
+  LoadedModel,
+  Loading,
+  Model,
+  NodeInfo,
+  PullProgress,
+} from '../domain.ts';
+
+export interface PullRequest {
+  readonly model: string;
+  readonly preset?: string | undefined;
+  readonly node?: string | undefined;
+}
+
+export interface LoadRequest {
+  /** The backend's own spelling. */
+  readonly model: string;
+  /** As the caller wrote it, or the server's default. */
+  readonly keepAlive: string;
+  /** The listed model, where the driver decides by its capabilities. */
+  readonly listed?: Model | undefined;
+}
+
+/**
+ * One kind of backend behind one interface. It speaks its server's wire format and nothing else: no GraphQL, no REST, no
+ * MCP, no sibling. It says what it can do as data, and has just the methods its capabilities promise.
+ *
+ * Every method throws a `GatewayError`: `not_found` for a model the server does not know, `invalid_request` for what the
+ * server calls invalid, `backend_error` for everything else, with the server's own words. Every method ends when
+ * `call.signal` aborts.
+ */
+export interface Driver {
+  readonly kind: BackendKind;
+  /** Name of the backend it serves; stamped on every row. */
+  readonly name: string;
+  readonly capabilities: Capabilities;
+  readonly loading: Loading;
+  /** As the gateway dials it. */
+  readonly endpoint: string;
+  /** As agents dial it. */
+  readonly agentEndpoint: string;
+
+  /** Whether the server is there and what it is. Unhealthy is an answer, not an error. */
+  describe(call: Call): Promise<BackendStatus>;
+  models(call: Call): Promise<Model[]>;
+
+  /** The canonical spelling of a reference: equal for two references that name the same model. */
+  canonical(reference: string): string;
+  /** The listed model that a reference names, by the backend's own rules. */
+  find(models: readonly Model[], reference: string): Model | undefined;
+
+  /** Models in memory. Has `loadedModels`. */
+  loaded?(call: Call): Promise<LoadedModel[]>;
+  /** Downloads a model; ends when it is complete, throws when it is not. A later pull resumes. Has `pull`. */
+  pull?(call: Call, request: PullRequest): AsyncIterable<PullProgress>;
+  /** Brings a model into memory; resolves when it is there. Has `load`. */
+  load?(call: Call, request: LoadRequest): Promise<void>;
+  /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */
+  unload?(call: Call, model: Model): Promise<void>;
+  /** Removes a model from disk. Has `delete`. */
+  remove?(call: Call, model: Model): Promise<void>;
+  /** Has `nodeInventory`. */
+  nodes?(call: Call): Promise<NodeInfo[]>;
+}

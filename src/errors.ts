@@ -1,0 +1,76 @@
+/**
+ * Every failure a client can meet, as one type with one table.
+ *
+ * The code is the word clients switch on, in every face: the REST body's `error.code`, the first word of a tool's
+ * refusal, GraphQL's `extensions.code`. The status is REST's, and GraphQL's `extensions.http.status`.
+ */
+
+/** Code → HTTP status. Total: a new code without a status does not compile. */
+const statuses = {
+  invalid_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  no_backend: 412,
+  does_not_fit: 412,
+  rate_limited: 429,
+  internal_error: 500,
+  unsupported: 501,
+  backend_error: 502,
+  unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof statuses;
+export const errorCodes = Object.keys(statuses) as ErrorCode[];
+
+/** A failure meant for the client: its message is a sentence a person can act on. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  /** Further facts beside the message, such as the fit of a refusal. */
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : {});
+    this.name = 'GatewayError';
+    this.code = code;
+    this.details = options.details;
+  }
+
+  get status(): number {
+    return statuses[this.code];
+  }
+}
+
+type Options = ConstructorParameters<typeof GatewayError>[2];
+
+// Clients match on how these messages begin.
+export const invalidRequest = (what: string, options?: Options) =>
+  new GatewayError('invalid_request', `invalid request: ${what}`, options);
+export const modelNotFound = (what: string, options?: Options) =>
+  new GatewayError('not_found', `model not found: ${what}`, options);
+export const jobNotFound = (id: string) => new GatewayError('not_found', `job not found: ${id}`);
+export const unsupported = (what: string, options?: Options) =>
+  new GatewayError('unsupported', `operation not supported: ${what}`, options);
+export const conflict = (what: string, options?: Options) => new GatewayError('conflict', `conflict: ${what}`, options);
+export const unavailable = (what: string, options?: Options) =>
+  new GatewayError('unavailable', `backend unavailable: ${what}`, options);
+export const backendError = (what: string, options?: Options) => new GatewayError('backend_error', what, options);
+export const noBackend = (kinds: readonly string[]) =>
+  new GatewayError(
+    'no_backend',
+    `no backend registered: register one with add_backend (kind ${kinds.join('|')}) or configure --backends`,
+  );
+
+/** What a client may know of any failure. An unexpected one is masked; find it in the log by its request id. */
+export function asGatewayError(error: unknown, requestId: string): GatewayError {
+  if (error instanceof GatewayError) return error;
+  return new GatewayError('internal_error', `unexpected error; the log has it under request ${requestId}`, {
+    cause: error,
+  });
+}
+
+/** The words of anything that can be thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
