@@ -56,10 +56,10 @@ export const conflict = (what: string, options?: Options) => new GatewayError('c
 export const unavailable = (what: string, options?: Options) =>
   new GatewayError('unavailable', `backend unavailable: ${what}`, options);
 export const backendError = (what: string, options?: Options) => new GatewayError('backend_error', what, options);
-export const noBackend = (kinds: readonly string[]) =>
+export const noBackend = () =>
   new GatewayError(
     'no_backend',
-    `no backend registered: register one with add_backend (kind ${kinds.join('|')}) or configure --backends`,
+    'no backend registered: register one with add_backend (kind ollama|lmstudio|lemonade|kserve) or configure --backends',
   );
 
 /** What a client may know of any failure. An unexpected one is masked; find it in the log by its request id. */

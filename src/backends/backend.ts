@@ -1,0 +1,128 @@
+import type { Logger } from 'pino';
+import { type Call, createCall } from '../call.ts';
+import type { BackendStatus, LoadedModel, Model, NodeInfo } from '../domain.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { messageOf } from '../errors.ts';
+import { derive } from '../live/derive.ts';
+import type { Rows } from '../live/events.ts';
+import { type PolledSource, poll } from '../live/poll.ts';
+import { keepRows, keepValue } from '../live/rows.ts';
+import type { Observation, Source } from '../live/source.ts';
+
+/** Where a backend was named: in the flags, or in a document by a person or by the cluster manager. */
+export type BackendOrigin = 'static' | 'person' | 'cluster-manager';
+
+/** One registered backend: its driver, and everything observed of it. */
+export interface Backend {
+  readonly name: string;
+  readonly origin: BackendOrigin;
+  readonly driver: Driver;
+  readonly status: Source<BackendStatus>;
+  /** Models, each with what runs of it. Without the running part when that cannot be read. */
+  readonly models: Source<Rows<Model>>;
+  readonly loaded: Source<Rows<LoadedModel>>;
+  readonly nodes: Source<Rows<NodeInfo>>;
+  /** Loads under way, by model: a second request for the same joins the first. */
+  readonly loads: Map<string, Promise<void>>;
+  /** Something was done to it: what was seen before is outdated. */
+  changed(): void;
+}
+
+/** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
+const loadedMovesInMs = 2_000;
+
+export function createBackend(driver: Driver, origin: BackendOrigin, log: Logger): Backend {
+  const { name } = driver;
+  const callFor = (signal: AbortSignal) => createCall({ log, signal });
+  const polled: PolledSource<unknown>[] = [];
+
+  function observe<T>(what: string, options: Omit<Parameters<typeof poll<T>>[0], 'callFor'>): PolledSource<T> {
+    let failing: string | undefined;
+    const source = poll<T>({
+      ...options,
+      callFor,
+      async look(call) {
+        try {
+          const seen = await options.look(call);
+          if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);
+          failing = undefined;
+          return seen;
+        } catch (error) {
+          if (!call.signal.aborted && failing !== messageOf(error)) {
+            failing = messageOf(error);
+            log.warn({ backend: name, error: failing }, `cannot read ${what}`);
+          }
+          throw error;
+        }
+      },
+    });
+    polled.push(source);
+    return source;
+  }
+
+  /** The rows of a look; a failed one has none, and says why. */
+  function toRows<R>(observation: Observation<readonly R[]>): Rows<R> {
+    const { error, value = [] } = observation;
+    return error ? { rows: [], errors: [{ backend: name, error }] } : { rows: value, errors: [] };
+  }
+
+  const library = observe<readonly Model[]>('models', {
+    look: call => driver.models(call),
+    merge: keepRows(model => model.name),
+  });
+  const memory = observe<readonly LoadedModel[]>('loaded models', {
+    look: async call => (await driver.loaded?.(call)) ?? [],
+    merge: keepRows(model => model.name),
+    movesIn: models => (models.length > 0 ? loadedMovesInMs : undefined),
+  });
+  const machines = observe<readonly NodeInfo[]>('nodes', {
+    look: async call => (await driver.nodes?.(call)) ?? [],
+    merge: keepRows(node => node.name),
+  });
+
+  return {
+    name,
+    origin,
+    driver,
+    status: observe<BackendStatus>('health', { look: call => driver.describe(call), merge: keepValue }),
+    models: derive<[readonly Model[], readonly LoadedModel[]], Rows<Model>>([library, memory], (seen, previous) => {
+      const { rows, errors } = toRows(seen[0]);
+      const running = seen[1].error ? [] : (seen[1].value ?? []);
+      return keepSame(previous, { rows: keepRows(modelName)(previous?.rows, join(rows, running)), errors });
+    }),
+    loaded: derive<[readonly LoadedModel[]], Rows<LoadedModel>>([memory], ([seen]) => toRows(seen)),
+    nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
+    loads: new Map(),
+    changed() {
+      for (const source of polled) source.invalidate();
+    },
+  };
+}
+
+const modelName = (model: Model) => model.name;
+
+/** The previous rows when these say the same. */
+function keepSame<R>(previous: Rows<R> | undefined, next: Rows<R>): Rows<R> {
+  const same =
+    previous?.rows === next.rows &&
+    previous.errors.length === next.errors.length &&
+    previous.errors.every((failure, index) => failure.error === next.errors[index]?.error);
+  return same ? previous : next;
+}
+
+/** Models with what runs of them: the loaded entry of equal name, else of equal path. */
+function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[] {
+  if (loaded.length === 0) return [...models];
+  const byName = new Map(loaded.map(entry => [entry.name, entry]));
+  return models.map(model => {
+    const running = byName.get(model.name);
+    return running ? { ...model, running } : model;
+  });
+}
+
+/** What the driver saw of one thing, or the error it failed with. */
+export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
+  const { value, error } = await source.read(call);
+  if (error || value === undefined) throw error ?? new Error('a source was read before it saw anything');
+  return value;
+}

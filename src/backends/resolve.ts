@@ -1,0 +1,64 @@
+import type { Call } from '../call.ts';
+import type { Model } from '../domain.ts';
+import { conflict, GatewayError, modelNotFound } from '../errors.ts';
+import type { Backend } from './backend.ts';
+import { findBackend, type Registry } from './registry.ts';
+
+/** A model and the backend that has it. */
+export interface Found {
+  readonly backend: Backend;
+  readonly model: Model;
+}
+
+/** The model of that name on one backend, or undefined. Throws when the backend cannot say. */
+async function lookUp(call: Call, backend: Backend, reference: string): Promise<Model | undefined> {
+  const { value } = await backend.models.read(call);
+  const failure = value?.errors[0];
+  if (failure) throw failure.error;
+  return backend.driver.find(value?.rows ?? [], reference);
+}
+
+/** The model of that name on the one backend that is asked. */
+export async function findOn(call: Call, backend: Backend, reference: string): Promise<Found> {
+  const model = await lookUp(call, backend, reference);
+  if (!model) throw modelNotFound(`${reference} is not on ${backend.name}`);
+  return { backend, model };
+}
+
+/**
+ * The model a reference names. With one backend that one answers; with several, all are asked: the only one that has it
+ * wins even when another fails, two that have it are a conflict, and nobody having it is `not_found` only when everybody
+ * could say so.
+ */
+export async function resolveModel(
+  call: Call,
+  registry: Registry,
+  reference: string,
+  name: string | null | undefined,
+): Promise<Found> {
+  const named = findBackend(registry, name) ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
+  if (named) return findOn(call, named, reference);
+
+  const asked = await Promise.all(
+    registry.backends.map(async backend => {
+      try {
+        return { backend, model: await lookUp(call, backend, reference) };
+      } catch (error) {
+        if (error instanceof GatewayError) return { backend, error };
+        throw error;
+      }
+    }),
+  );
+  for (const { error } of asked) if (error?.code === 'invalid_request') throw error;
+  const having = asked.filter((answer): answer is Found => answer.model !== undefined);
+  const [only, second] = having;
+  if (only && second) {
+    throw conflict(`${reference} exists on ${having.map(({ backend }) => backend.name).join(', ')}; name the backend`);
+  }
+  if (only) return only;
+  for (const { backend, error } of asked) {
+    if (error) throw new GatewayError(error.code, `${backend.name}: ${error.message}`, { cause: error });
+  }
+  const all = registry.backends.map(backend => backend.name).join(', ');
+  throw modelNotFound(`${reference} is on none of the backends (${all})`);
+}

@@ -1,0 +1,116 @@
+/** What the command line says about itself, and the README's configuration table. */
+import { isSwitch, type Setting, serveSettings, settingGroups } from './config.ts';
+
+const examples = [
+  ['model-manager serve --discover', 'Serve what runs on this machine; then open http://localhost:8080/graphql.'],
+  [
+    'model-manager serve --backend ollama --ollama-endpoint http://gpu-box:11434',
+    'Serve the Ollama of another machine.',
+  ],
+  ['MODEL_MANAGER_LISTEN=127.0.0.1:9000 model-manager serve --discover', 'Let nothing but this machine in.'],
+] as const;
+
+/** `model-manager --help`. */
+export function topHelp(width = 90): string {
+  const rows = (all: readonly (readonly [string, string])[]) => all.flatMap(row => columns(row, 13, width));
+  return lines(
+    ...wrap('model-manager serves all your model servers as one live graph: GraphQL, REST and MCP.', width),
+    '',
+    'Usage: model-manager <command> [settings]',
+    '',
+    'Commands:',
+    ...rows([
+      ['serve', 'Serve your model servers; its settings are in `model-manager serve --help`.'],
+      ['demo', 'Serve a made-up world of models: nothing to install, nothing to break.'],
+      ['schema', 'Print the GraphQL schema and the OpenAPI document; for maintainers.'],
+    ]),
+    '',
+    'Options:',
+    ...rows([
+      ['--help', 'Print this help, or the help of the command before it.'],
+      ['--version', 'Print the version.'],
+    ]),
+    '',
+    'To look around:       model-manager demo',
+    'With Ollama running:  model-manager serve --discover',
+  );
+}
+
+/** `model-manager serve --help`. */
+export function serveHelp(width = 90): string {
+  const room = Math.min(Math.max(width, 60), 100);
+  const settings = Object.values<Setting>(serveSettings);
+  const column = Math.max(...settings.map(setting => spelling(setting).length)) + 4;
+  const described = (setting: Setting) => [
+    ...columns([spelling(setting), setting.help], column, room),
+    ...columns(['', origin(setting)], column, room),
+  ];
+  return lines(
+    ...wrap('Serve all your model servers as one live graph: GraphQL, REST and MCP.', room),
+    '',
+    'Usage: model-manager serve [settings]',
+    '',
+    'Examples:',
+    ...examples.flatMap(([command, meaning]) => [`  ${command}`, ...columns(['', meaning], 6, room)]),
+    '',
+    ...wrap(
+      'Give a setting as a flag or as the environment variable named beside it. The flag wins, and an empty ' +
+        'variable counts as unset. A switch that is on is turned off with =false. Durations read 30s, 10m or 1h30m.',
+      room,
+    ),
+    ...settingGroups.flatMap(group => [
+      '',
+      `${group}:`,
+      ...settings.filter(setting => setting.group === group).flatMap(described),
+    ]),
+  );
+}
+
+/** The README's table of settings, in Markdown. */
+export function configurationTable(): string {
+  const cell = (text: string) => text.replaceAll('|', '\\|');
+  const code = (text: string) => `\`${text}\``;
+  const rows = Object.values<Setting>(serveSettings).map(setting => [
+    code(`--${setting.flag}`),
+    setting.variables.map(code).join(', else ') || '–',
+    setting.defaultMeans ?? code(setting.default),
+    setting.help,
+  ]);
+  return lines(
+    ...[['Flag', 'Variable', 'Default', 'Meaning'], ['---', '---', '---', '---'], ...rows].map(
+      row => `| ${row.map(cell).join(' | ')} |`,
+    ),
+  );
+}
+
+const spelling = (setting: Setting) => `--${setting.flag} ${setting.kind.placeholder}`.trimEnd();
+
+/** `[default: :8080] [env: MODEL_MANAGER_LISTEN]`, with hard spaces inside the brackets so that they wrap whole. */
+function origin(setting: Setting): string {
+  const shown = isSwitch(setting) ? { true: 'on', false: 'off' }[setting.default] : setting.defaultMeans;
+  const parts = [`[default: ${shown ?? setting.default}]`];
+  if (setting.variables.length > 0) parts.push(`[env: ${setting.variables.join(', ')}]`);
+  return parts.map(part => part.replaceAll(' ', hardSpace)).join(' ');
+}
+
+const hardSpace = '\u00a0';
+
+const lines = (...all: readonly string[]) => `${all.join('\n')}\n`;
+
+/** Two columns; the right one is wrapped, and never begins left of its place. */
+function columns([left, right]: readonly [string, string], at: number, width: number): string[] {
+  return wrap(right, width - at).map((line, index) => (index === 0 ? `  ${left}`.padEnd(at) : ' '.repeat(at)) + line);
+}
+
+function wrap(text: string, width: number): string[] {
+  const wrapped: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      wrapped.push(line);
+      line = '';
+    }
+    line += line === '' ? word : ` ${word}`;
+  }
+  return [...wrapped, line].map(line => line.replaceAll(hardSpace, ' '));
+}

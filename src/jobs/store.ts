@@ -1,0 +1,65 @@
+import type { Job } from '../domain.ts';
+import { createCell } from '../live/cell.ts';
+import type { Rows } from '../live/events.ts';
+import type { Source } from '../live/source.ts';
+
+/** Where jobs are kept. */
+export interface JobStore {
+  /** Newest first: by `createdAt` falling, equal times by id. */
+  list(): readonly Job[];
+  get(id: string): Job | undefined;
+  /** Adds a job, or replaces the one of the same id. */
+  put(job: Job): void;
+  /** The list as it changes. */
+  readonly source: Source<Rows<Job>>;
+}
+
+export interface RetentionOptions {
+  /** How long a finished job is kept, in milliseconds. */
+  readonly retentionMs: number;
+  readonly now?: () => number;
+}
+
+/** Finished jobs kept at most, however young. */
+const maxFinished = 200;
+/** Progress reaches subscribers at most this often, in milliseconds. */
+const minIntervalMs = 250;
+
+export function isFinished(job: Job): boolean {
+  return job.phase !== 'pending' && job.phase !== 'running';
+}
+
+function newestFirst(a: Job, b: Job): number {
+  return b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? -1 : 1);
+}
+
+/** Jobs of this process's memory: a restart forgets them, never what they did. */
+export function createMemoryStore({ retentionMs, now = Date.now }: RetentionOptions): JobStore {
+  const cell = createCell<Rows<Job>>({ rows: [], errors: [] }, { minIntervalMs, now });
+
+  function kept(jobs: readonly Job[]): readonly Job[] {
+    let finished = 0;
+    return jobs.filter(job => {
+      if (!isFinished(job)) return true;
+      finished++;
+      return finished <= maxFinished && now() - (job.finishedAt ?? job.createdAt).getTime() < retentionMs;
+    });
+  }
+
+  function list(): readonly Job[] {
+    const jobs = cell.current?.value?.rows ?? [];
+    const remaining = kept(jobs);
+    if (remaining.length < jobs.length) cell.set({ rows: remaining, errors: [] });
+    return remaining;
+  }
+
+  return {
+    list,
+    get: id => list().find(job => job.id === id),
+    put(job) {
+      const others = list().filter(other => other.id !== job.id);
+      cell.set({ rows: kept([...others, job].sort(newestFirst)), errors: [] });
+    },
+    source: cell,
+  };
+}

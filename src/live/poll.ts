@@ -1,0 +1,149 @@
+import type { Call } from '../call.ts';
+import { backendError, GatewayError, messageOf } from '../errors.ts';
+import { createListeners, nextRevision, type Observation, type Source, unlessAborted } from './source.ts';
+
+export interface PollOptions<T> {
+  /** One look at the thing. Throws a `GatewayError` when it cannot be seen. */
+  look(call: Call): Promise<T>;
+  /** The call a look runs as: a look serves everybody, so it belongs to nobody's request. */
+  callFor(signal: AbortSignal): Call;
+  /** Returns `previous` when `next` says the same, so that an unchanged state keeps its identity. */
+  merge(previous: T | undefined, next: T): T;
+  /** Milliseconds until the value may differ by itself; undefined when nothing moves. */
+  movesIn?(value: T, now: number): number | undefined;
+  now?(): number;
+}
+
+/** Readers within this time share one look, in milliseconds. */
+const freshMs = 1_000;
+/** Between looks while something moves, and while nothing does, in milliseconds; only while somebody listens. */
+const activeMs = 2_000;
+const idleMs = 30_000;
+
+export interface PolledSource<T> extends Source<T> {
+  /** What was seen is known to be outdated: the next reader looks again, and so does a standing watch. */
+  invalidate(): void;
+}
+
+interface Look {
+  readonly done: Promise<void>;
+  readonly abort: AbortController;
+  readonly generation: number;
+  waiting: number;
+}
+
+/**
+ * Watches by looking again and again: fast while something moves, slow when idle, not at all while nobody listens. There
+ * is never more than one look under way.
+ */
+export function poll<T>(options: PollOptions<T>): PolledSource<T> {
+  const now = options.now ?? Date.now;
+  const listeners = createListeners();
+  let current: Observation<T> | undefined;
+  /** Counts invalidations: a look that began before the newest one may have missed what happened. */
+  let generation = 0;
+  let freshUntil = 0;
+  let fastUntil = 0;
+  let look: Look | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  function settle(value: T | undefined, error: GatewayError | undefined, began: number) {
+    const before = current;
+    const kept = value === undefined ? before?.value : options.merge(before?.value, value);
+    const sameError = error?.message === before?.error?.message;
+    const changed = before === undefined || kept !== before.value || !sameError;
+    current = {
+      revision: changed ? nextRevision(before?.revision ?? 0, now()) : before.revision,
+      observedAt: error && before ? before.observedAt : new Date(now()),
+      value: kept,
+      error: sameError ? before?.error : error,
+    };
+    freshUntil = began === generation ? now() + freshMs : 0;
+    if (changed && before) fastUntil = now() + idleMs;
+    if (changed) listeners.notify();
+  }
+
+  function start(): Look {
+    const abort = new AbortController();
+    const began = generation;
+    const done = options
+      .look(options.callFor(abort.signal))
+      .then(
+        value => settle(value, undefined, began),
+        error => {
+          // Everybody left before the answer came: nothing was learnt.
+          if (abort.signal.aborted) return;
+          settle(
+            undefined,
+            error instanceof GatewayError ? error : backendError(messageOf(error), { cause: error }),
+            began,
+          );
+        },
+      )
+      .finally(() => {
+        look = undefined;
+        schedule();
+      });
+    look = { done, abort, generation: began, waiting: 0 };
+    return look;
+  }
+
+  function schedule() {
+    clearTimeout(timer);
+    timer = undefined;
+    if (listeners.size === 0 || look) return;
+    const outdated = current !== undefined && freshUntil === 0;
+    timer = setTimeout(start, outdated ? 0 : delay()).unref();
+  }
+
+  function delay(): number {
+    const moves = current?.value === undefined ? undefined : options.movesIn?.(current.value, now());
+    const pace = now() < fastUntil ? activeMs : idleMs;
+    const base = Math.max(activeMs, Math.min(pace, moves ?? idleMs));
+    // A tenth of jitter, so that many gateways started together do not knock together.
+    return base * (0.95 + Math.random() * 0.1);
+  }
+
+  async function read(call: Call): Promise<Observation<T>> {
+    for (;;) {
+      if (current && now() < freshUntil) return current;
+      const wanted = generation;
+      const joined = look ?? start();
+      joined.waiting++;
+      try {
+        await unlessAborted(joined.done, call.signal);
+      } finally {
+        joined.waiting--;
+        if (joined.waiting === 0 && listeners.size === 0) joined.abort.abort();
+      }
+      // Neither a look that was given up nor one that began before the last invalidation is an answer.
+      if (current && !joined.abort.signal.aborted && joined.generation >= wanted) return current;
+    }
+  }
+
+  return {
+    get current() {
+      return current;
+    },
+    read,
+    subscribe(listener) {
+      const remove = listeners.add(listener);
+      if (listeners.size === 1) {
+        if (current && now() < freshUntil) schedule();
+        else if (!look) start();
+      }
+      return () => {
+        remove();
+        if (listeners.size > 0) return;
+        clearTimeout(timer);
+        timer = undefined;
+        if (look && look.waiting === 0) look.abort.abort();
+      };
+    },
+    invalidate() {
+      generation++;
+      freshUntil = 0;
+      schedule();
+    },
+  };
+}

@@ -1,0 +1,201 @@
+import { type Backend, readValue } from '../backends/backend.ts';
+import { backendOrDefault, findBackend } from '../backends/registry.ts';
+import type { Call } from '../call.ts';
+import { type BackendKind, type BackendStatus, backendKinds, type Capabilities, type Loading } from '../domain.ts';
+import { derive } from '../live/derive.ts';
+import { type Rows, rowsEvents } from '../live/events.ts';
+import { keepRows } from '../live/rows.ts';
+import type { Observation, Source } from '../live/source.ts';
+import { onlyBackendArg } from './arguments.ts';
+import { builder, type Context } from './builder.ts';
+import { listEventType, served } from './lists.ts';
+import { BackendRef, type BackendView, JobRef, LoadedModelRef, ModelRef, NodeInfoRef } from './refs.ts';
+
+const BackendKindEnum = builder.enumType('BackendKind', {
+  description: 'What a backend runs on.',
+  values: Object.fromEntries(backendKinds.map(kind => [kind.toUpperCase(), { value: kind }])) as Record<
+    string,
+    { value: BackendKind }
+  >,
+});
+
+const BackendSourceEnum = builder.enumType('BackendSource', {
+  description: 'Who registered a backend.',
+  values: {
+    STATIC: { value: 'static', description: 'The flags of this process.' },
+    PERSON: { value: 'person', description: 'A person, by a backend document.' },
+    CLUSTER_MANAGER: { value: 'cluster-manager', description: 'The cluster manager, by a backend document.' },
+  } as const,
+});
+
+const KeepAliveScopeEnum = builder.enumType('KeepAliveScope', {
+  description: 'What a keep-alive applies to.',
+  values: {
+    REQUEST: { value: 'request', description: 'Each request may set its own.' },
+    SERVER: { value: 'server', description: 'One setting of the server.' },
+  } as const,
+});
+
+const LoadingRef = builder.objectRef<Loading>('Loading').implement({
+  description: 'How a backend brings models into memory and lets go of them.',
+  fields: t => ({
+    onDemand: t.exposeBoolean('onDemand', { description: 'A request for a model that is not loaded loads it.' }),
+    idleEviction: t.exposeBoolean('idleEviction', { description: 'The backend evicts models nobody uses.' }),
+    keepAliveDefault: t.exposeString('keepAliveDefault', {
+      nullable: true,
+      description: 'How long a model stays after its last use unless a load says otherwise, such as `5m`.',
+    }),
+    keepAliveScope: t.expose('keepAliveScope', { type: KeepAliveScopeEnum, nullable: true }),
+  }),
+});
+
+/** What a backend can do, with what this process can do for it. */
+interface CapabilitiesView extends Capabilities {
+  readonly wire: boolean;
+}
+
+const CapabilitiesRef = builder.objectRef<CapabilitiesView>('Capabilities').implement({
+  description: 'What can be done on a backend. Anything else answers `unsupported`.',
+  fields: t => ({
+    pull: t.exposeBoolean('pull'),
+    pullProgress: t.exposeBoolean('pullProgress', { description: 'A pull reports bytes.' }),
+    delete: t.exposeBoolean('delete'),
+    load: t.exposeBoolean('load'),
+    unload: t.exposeBoolean('unload'),
+    loadedModels: t.exposeBoolean('loadedModels'),
+    nodeInventory: t.exposeBoolean('nodeInventory'),
+    presets: t.exposeBoolean('presets'),
+    fitCheck: t.exposeBoolean('fitCheck'),
+    search: t.exposeBoolean('search'),
+    wire: t.exposeBoolean('wire', { description: 'Models can be wired into kagent.' }),
+  }),
+});
+
+/** A server that cannot be asked is an unhealthy one. */
+function toStatus(seen: Observation<BackendStatus> | undefined): BackendStatus {
+  if (seen?.error) return { healthy: false, message: seen.error.message };
+  return seen?.value ?? { healthy: false, message: 'not looked at yet' };
+}
+
+export async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
+  return toStatus(await backend.status.read(call));
+}
+
+const status = async (view: BackendView, context: Context) =>
+  view.status ?? (await statusOf(context.call, view.backend));
+
+/** Rows of one backend; when it fails, the field fails. */
+async function rowsOf<R>(source: Source<Rows<R>>, call: Call): Promise<readonly R[]> {
+  const { rows, errors } = await readValue(source, call);
+  if (errors[0]) throw errors[0].error;
+  return rows;
+}
+
+builder.node(BackendRef, {
+  description: 'A server that runs models, as this gateway knows it.',
+  id: { resolve: ({ backend }) => backend.name },
+  loadOne: (name, { gateway }) => {
+    const backend = gateway.registry.backends.find(each => each.name === name);
+    return backend && { backend };
+  },
+  fields: t => ({
+    name: t.string({ description: 'What callers name it by.', resolve: ({ backend }) => backend.name }),
+    kind: t.field({ type: BackendKindEnum, resolve: ({ backend }) => backend.driver.kind }),
+    version: t.string({
+      nullable: true,
+      description: 'Version of the server, where it says.',
+      resolve: async (view, _, context) => (await status(view, context)).version,
+    }),
+    endpoint: t.string({ description: 'As the gateway dials it.', resolve: ({ backend }) => backend.driver.endpoint }),
+    agentEndpoint: t.string({
+      nullable: true,
+      description: 'As agents dial it.',
+      resolve: ({ backend }) => backend.driver.agentEndpoint,
+    }),
+    healthy: t.boolean({
+      description: 'Whether the server answers as what it should be.',
+      resolve: async (view, _, context) => (await status(view, context)).healthy,
+    }),
+    message: t.string({
+      nullable: true,
+      description: 'Why it is not healthy, or a note.',
+      resolve: async (view, _, context) => (await status(view, context)).message,
+    }),
+    loading: t.field({ type: LoadingRef, resolve: ({ backend }) => backend.driver.loading }),
+    source: t.field({ type: BackendSourceEnum, resolve: ({ backend }) => backend.origin }),
+    capabilities: t.field({
+      type: CapabilitiesRef,
+      resolve: ({ backend }) => ({ ...backend.driver.capabilities, wire: false }),
+    }),
+    backends: t.stringList({
+      description: 'Names of all backends in order, this one among them. The first is the default.',
+      resolve: (_view, _args, { gateway }) => gateway.registry.backends.map(backend => backend.name),
+    }),
+    models: t.field({
+      type: [ModelRef],
+      nullable: true,
+      resolve: ({ backend }, _, { call }) => rowsOf(backend.models, call),
+    }),
+    loaded: t.field({
+      type: [LoadedModelRef],
+      nullable: true,
+      description: 'Models in memory.',
+      resolve: ({ backend }, _, { call }) => rowsOf(backend.loaded, call),
+    }),
+    nodes: t.field({
+      type: [NodeInfoRef],
+      nullable: true,
+      description: 'Machines its models run on.',
+      resolve: ({ backend }, _, { call }) => rowsOf(backend.nodes, call),
+    }),
+    jobs: t.field({
+      type: [JobRef],
+      description: 'Long work on it, newest first.',
+      resolve: ({ backend }, _, { gateway }) => gateway.jobs.store.list().filter(job => job.backend === backend.name),
+    }),
+  }),
+});
+
+/** The view of the backend of that name, as an edge from something it has. */
+export function backendView(context: Context, name: string): BackendView | undefined {
+  const backend = context.gateway.registry.backends.find(each => each.name === name);
+  return backend && { backend };
+}
+
+builder.queryFields(t => ({
+  backends: t.field({
+    type: [BackendRef],
+    description: 'All backends in order; the first is the default. One that is down is in the list, unhealthy.',
+    resolve: (_root, _args, { gateway, call }) =>
+      Promise.all(gateway.registry.backends.map(async backend => ({ backend, status: await statusOf(call, backend) }))),
+  }),
+  backend: t.field({
+    type: BackendRef,
+    nullable: true,
+    description: 'One backend: the named one, else the default.',
+    args: { name: t.arg.string({ description: 'Name of the backend; the default one when absent.' }) },
+    resolve: (_root, { name }, { gateway }) => ({ backend: backendOrDefault(gateway.registry, name) }),
+  }),
+}));
+
+const BackendsEvent = listEventType('BackendsEvent', BackendRef, 'Backends and their health');
+
+builder.subscriptionField('backends', t =>
+  t.field({
+    type: BackendsEvent,
+    description: 'Backends and their health.',
+    args: { backend: onlyBackendArg(t.arg) },
+    subscribe: (_root, { backend: name }, { gateway }) => {
+      const only = findBackend(gateway.registry, name);
+      const backends = only ? [only] : gateway.registry.backends;
+      const statuses = backends.map(backend => backend.status);
+      const keep = keepRows<BackendView>(view => view.backend.name);
+      const source = derive<BackendStatus[], Rows<BackendView>>(statuses, (seen, previous) => {
+        const views = backends.map((backend, index) => ({ backend, status: toStatus(seen[index]) }));
+        return { rows: keep(previous?.rows, views), errors: [] };
+      });
+      return served(rowsEvents(source, view => view.backend.name));
+    },
+    resolve: payload => payload,
+  }),
+);

@@ -1,0 +1,107 @@
+import SchemaBuilder from '@pothos/core';
+import RelayPlugin from '@pothos/plugin-relay';
+import ValidationPlugin from '@pothos/plugin-validation';
+import { GraphQLError } from 'graphql';
+import type { Actions } from '../backends/actions.ts';
+import type { Call } from '../call.ts';
+import { invalidRequest } from '../errors.ts';
+import type { Source } from '../live/source.ts';
+
+/** What every resolver works on: the backends, the jobs, and what this build is. */
+export interface Gateway extends Actions {
+  readonly build: Build;
+  /** Names of the MCP tools, in the order of the tool list. */
+  readonly tools: readonly string[];
+}
+
+export interface Build {
+  readonly version: string;
+  readonly commit: string;
+  /** RFC 3339, or `unknown`. */
+  readonly built: string;
+}
+
+/** What a resolver is given: the gateway and the call it works for. */
+export interface Context {
+  readonly gateway: Gateway;
+  readonly call: Call;
+  /** Sources an answer was read from, noted for those who keep answers until one of them changes. */
+  readonly reads?: Set<Source<unknown>>;
+}
+
+/**
+ * How REST and MCP write a field that GraphQL leaves null or zero. Both old faces leave out what is null; these are the
+ * exceptions their contract makes.
+ */
+export interface FaceMarks {
+  /** Written in place of null. */
+  readonly whenNull?: 0 | false;
+  /** Left out when it is 0. */
+  readonly omitZero?: true;
+  /** A list written as an object: the entry's `key` field names the property, its `value` field is the value. */
+  readonly keyed?: { readonly key: string; readonly value: string };
+}
+
+/** Marks a field for the old faces: `extensions: faces({ whenNull: 0 })`. */
+export const faces = (marks: FaceMarks) => ({ faces: marks });
+
+export interface SchemaShape {
+  Context: Context;
+  DefaultFieldNullability: false;
+  DefaultInputFieldRequiredness: false;
+  Scalars: {
+    DateTime: { Input: Date; Output: Date };
+    Bytes: { Input: number; Output: number };
+    Revision: { Input: number; Output: number };
+  };
+}
+
+export const builder = new SchemaBuilder<SchemaShape>({
+  plugins: [RelayPlugin, ValidationPlugin],
+  defaultFieldNullability: false,
+  relay: {
+    // `nodes` are machines here.
+    nodesQueryOptions: false,
+    nodeQueryOptions: { description: 'Anything that has an id, by it.' },
+    nodeTypeOptions: { description: 'Anything a client can keep and ask for again by its id.' },
+  },
+  validation: {
+    validationError: failure => invalidRequest(failure.issues.map(issue => issue.message).join('; ')),
+  },
+});
+
+builder.queryType({ description: 'What there is, as it is now.' });
+builder.mutationType({ description: 'What can be done.' });
+builder.subscriptionType({
+  description: [
+    'What there is, as it changes. The first event of every subscription is the whole state; later events carry whole',
+    'objects that changed. A client that reconnects subscribes again and has missed nothing.',
+  ].join('\n'),
+});
+
+builder.scalarType('DateTime', {
+  description: 'A moment in RFC 3339, in UTC.',
+  serialize: value => value.toISOString(),
+  parseValue: value => {
+    const date = new Date(String(value));
+    if (Number.isNaN(date.getTime())) throw new GraphQLError(`"${value}" is not a date in RFC 3339`);
+    return date;
+  },
+});
+
+const integerScalar = (what: string) => ({
+  description: `${what}, as an integer up to 2^53.`,
+  serialize: (value: number) => {
+    if (!Number.isSafeInteger(value)) throw new GraphQLError(`${value} is not an integer up to 2^53`);
+    return value;
+  },
+  parseValue: (value: unknown) => {
+    if (!Number.isSafeInteger(value)) throw new GraphQLError(`"${value}" is not an integer up to 2^53`);
+    return value as number;
+  },
+});
+builder.scalarType('Bytes', integerScalar('A number of bytes'));
+builder.scalarType(
+  'Revision',
+  integerScalar('A number that grows with every change of what is subscribed to, across restarts too'),
+);

@@ -1,0 +1,120 @@
+import type { ObjectRef } from '@pothos/core';
+import { encodeGlobalID } from '@pothos/plugin-relay';
+import { invalidRequest } from '../errors.ts';
+import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
+import type { Watch } from '../live/watch.ts';
+import { shown } from './arguments.ts';
+import { builder, faces, type SchemaShape } from './builder.ts';
+
+const FailureRef = builder.objectRef<Failure>('BackendError').implement({
+  description: 'A backend that could not answer; the others did.',
+  fields: t => ({
+    backend: t.exposeString('backend', { description: 'Name of the backend.' }),
+    code: t.string({ description: 'The same word as in `extensions.code`.', resolve: failure => failure.error.code }),
+    message: t.string({ resolve: failure => failure.error.message }),
+  }),
+});
+
+interface PageInfo {
+  readonly hasNextPage: boolean;
+  readonly endCursor: string | undefined;
+}
+
+const PageInfoRef = builder.objectRef<PageInfo>('PageInfo').implement({
+  description: 'Where a page ends.',
+  fields: t => ({
+    hasNextPage: t.exposeBoolean('hasNextPage'),
+    endCursor: t.exposeID('endCursor', { nullable: true, description: 'What to give as `after` for the next page.' }),
+  }),
+});
+
+export interface Page<R> extends Rows<R> {
+  readonly totalCount: number;
+  readonly pageInfo: PageInfo;
+}
+
+interface PageArgs {
+  readonly first?: number | null | undefined;
+  readonly after?: string | null | undefined;
+}
+
+/** One page of a list. `idOf` gives the global id, which is the cursor as well. */
+export function pageOf<R>(rows: Rows<R>, { first, after }: PageArgs, idOf: (row: R) => string): Page<R> {
+  const all = rows.rows;
+  const begin = after == null ? 0 : all.findIndex(row => idOf(row) === after) + 1;
+  if (after != null && begin === 0) {
+    throw invalidRequest(`"after" is ${shown(after)}, which is not in the list (any more); start again without it`);
+  }
+  const page = first == null && begin === 0 ? all : all.slice(begin, first == null ? undefined : begin + first);
+  const last = page.at(-1);
+  return {
+    rows: page,
+    errors: rows.errors,
+    totalCount: all.length,
+    pageInfo: { hasNextPage: begin + page.length < all.length, endCursor: last && idOf(last) },
+  };
+}
+
+type Row<R> = ObjectRef<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>, R>;
+
+const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
+
+/** The type of a list: its items, and the backends that could not answer. */
+export function listType<R>(name: string, row: Row<R>, what: string) {
+  return builder.objectRef<Page<R>>(name).implement({
+    description: `${what}, and the backends that could not be asked for theirs.`,
+    fields: t => ({
+      items: t.field({ type: [row], resolve: list => list.rows }),
+      errors: t.field({
+        type: [FailureRef],
+        nullable: true,
+        description: 'Null when every backend answered.',
+        extensions: keyedErrors,
+        resolve: list => (list.errors.length > 0 ? list.errors : null),
+      }),
+      totalCount: t.exposeInt('totalCount', { description: 'How many there are in all pages.' }),
+      pageInfo: t.expose('pageInfo', { type: PageInfoRef }),
+    }),
+  });
+}
+
+/**
+ * The type of a list's events. The rows' keys (see `rowsEvents`) are their ids within their type, so that `removed`
+ * carries global ids.
+ */
+export function listEventType<R>(name: string, row: Row<R>, what: string) {
+  return builder.objectRef<RowsPayload<R>>(name).implement({
+    description: `${what} as they change: the first event is all of them, later ones are what changed.`,
+    fields: t => ({
+      revision: t.expose('revision', { type: 'Revision', description: 'Grows with every event.' }),
+      observedAt: t.expose('observedAt', {
+        type: 'DateTime',
+        description: "When this was seen, by the server's clock.",
+      }),
+      snapshot: t.exposeBoolean('snapshot', {
+        description: [
+          'True: `items` are all there are, forget what you had. False: `items` are those that changed since the event',
+          'before, each of them whole.',
+        ].join('\n'),
+      }),
+      items: t.field({ type: [row], resolve: event => event.rows }),
+      removed: t.idList({
+        description: 'Ids of those that are gone.',
+        resolve: event => event.removed.map(key => encodeGlobalID(row.name, key)),
+      }),
+      errors: t.field({
+        type: [FailureRef],
+        description: 'Backends that cannot answer at the moment; their items are missing until they can.',
+        resolve: event => event.errors,
+      }),
+    }),
+  });
+}
+
+/**
+ * A subscription yields events of two forms (see `LiveEvent`); whoever serves it picks the form that the subscriber needs
+ * and resolves that one, so to its field the events are payloads.
+ */
+export function served<P>(events: Watch<LiveEvent<P>>): AsyncIterable<P> {
+  return events as unknown as AsyncIterable<P>;
+}

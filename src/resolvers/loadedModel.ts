@@ -1,0 +1,100 @@
+import { encodeGlobalID } from '@pothos/plugin-relay';
+import { askBackends, listSource } from '../backends/ask.ts';
+import { capableBackends } from '../backends/registry.ts';
+import type { LoadedModel } from '../domain.ts';
+import { rowsEvents } from '../live/events.ts';
+import { onlyBackendArg, pageArgs } from './arguments.ts';
+import { backendView } from './backend.ts';
+import { builder, faces } from './builder.ts';
+import { listEventType, listType, pageOf, served } from './lists.ts';
+import { BackendRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
+
+builder.node(LoadedModelRef, {
+  description: 'A model in memory, or on its way there.',
+  id: { resolve: placedId },
+  loadOne: async (id, { gateway, call }) => {
+    const { backend, name } = parsePlacedId(id);
+    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded');
+    return rows.find(model => model.name === name);
+  },
+  fields: t => ({
+    name: t.exposeString('name', { description: "The backend's own spelling." }),
+    backend: t.field({
+      type: BackendRef,
+      nullable: true,
+      resolve: (loaded, _, context) => backendView(context, loaded.backend),
+    }),
+    backendName: t.exposeString('backend', { description: 'Name of the backend that runs it.' }),
+    model: t.field({
+      type: ModelRef,
+      nullable: true,
+      description: 'The model on disk; null when it was deleted while loaded.',
+      resolve: async (loaded, _, { gateway, call }) => {
+        const { rows } = await askBackends(call, capableBackends(gateway.registry, loaded.backend), 'models');
+        return rows.find(model => model.name === loaded.name);
+      },
+    }),
+    sizeBytes: t.expose('sizeBytes', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'Bytes of memory it takes: weights, caches and buffers.',
+      extensions: faces({ whenNull: 0 }),
+    }),
+    digest: t.exposeString('digest', { nullable: true }),
+    vramBytes: t.expose('vramBytes', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'The part of `sizeBytes` on accelerators; 0 when it runs on the CPU.',
+      extensions: faces({ omitZero: true }),
+    }),
+    contextLength: t.exposeInt('contextLength', {
+      nullable: true,
+      description: 'Tokens of context it was started with.',
+    }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the backend evicts it unless it is used; null = never, or unknown.',
+    }),
+    endpoint: t.exposeString('endpoint', { nullable: true, description: 'Where it answers requests.' }),
+    node: t.exposeString('node', { nullable: true, description: 'Name of the machine it runs on.' }),
+    status: t.exposeString('status', {
+      nullable: true,
+      description: "`loaded` once it is there, `stopping` on its way out, else the backend's word.",
+    }),
+    reason: t.exposeString('reason', { nullable: true }),
+    message: t.exposeString('message', { nullable: true }),
+    device: t.exposeString('device', { nullable: true, description: '`npu`, `gpu`, `cpu`, where the backend says.' }),
+    pinned: t.exposeBoolean('pinned', { nullable: true, description: 'Kept until unloaded.' }),
+    preset: t.exposeString('preset', { nullable: true }),
+  }),
+});
+
+const LoadedModelList = listType('LoadedModelList', LoadedModelRef, 'Models in memory');
+const LoadedModelsEvent = listEventType('LoadedModelsEvent', LoadedModelRef, 'Models in memory');
+const idOf = (loaded: LoadedModel) => encodeGlobalID('LoadedModel', placedId(loaded));
+
+builder.queryField('loadedModels', t =>
+  t.field({
+    type: LoadedModelList,
+    nullable: true,
+    description: 'Models in memory on all backends, or on the named one.',
+    args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
+    resolve: async (_root, { backend, ...page }, context) => {
+      const backends = capableBackends(context.gateway.registry, backend, 'loadedModels');
+      for (const each of backends) context.reads?.add(each.loaded);
+      return pageOf(await askBackends(context.call, backends, 'loaded'), page, idOf);
+    },
+  }),
+);
+
+builder.subscriptionField('loadedModels', t =>
+  t.field({
+    type: LoadedModelsEvent,
+    description: 'Models in memory.',
+    args: { backend: onlyBackendArg(t.arg) },
+    subscribe: (_root, { backend }, { gateway }) =>
+      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded'), placedId)),
+    resolve: payload => payload,
+  }),
+);

@@ -1,0 +1,214 @@
+import { encodeGlobalID } from '@pothos/plugin-relay';
+import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/actions.ts';
+import { askBackends, listSource } from '../backends/ask.ts';
+import { capableBackends } from '../backends/registry.ts';
+import { resolveModel } from '../backends/resolve.ts';
+import type { Job, Model } from '../domain.ts';
+import { invalidRequest } from '../errors.ts';
+import { rowsEvents } from '../live/events.ts';
+import { backendArg, modelArg, onlyBackendArg, optionalModelArg, pageArgs } from './arguments.ts';
+import { backendView } from './backend.ts';
+import { builder, faces } from './builder.ts';
+import { jobsOf } from './job.ts';
+import { listEventType, listType, pageOf, served } from './lists.ts';
+import { BackendRef, JobRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
+
+/** Unknown is null here and 0 in the old faces. */
+const zeroWhenUnknown = faces({ whenNull: 0 });
+
+builder.node(ModelRef, {
+  description: 'A model that a backend has, loaded or not.',
+  id: { resolve: placedId },
+  loadOne: async (id, { gateway, call }) => {
+    const { backend, name } = parsePlacedId(id);
+    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend), 'models');
+    return rows.find(model => model.name === name);
+  },
+  fields: t => ({
+    name: t.exposeString('name', { description: "The backend's own spelling." }),
+    backend: t.field({
+      type: BackendRef,
+      nullable: true,
+      resolve: (model, _, context) => backendView(context, model.backend),
+    }),
+    backendName: t.exposeString('backend', { description: 'Name of the backend that has it.' }),
+    sizeBytes: t.expose('sizeBytes', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'Bytes on disk.',
+      extensions: zeroWhenUnknown,
+    }),
+    digest: t.exposeString('digest', { nullable: true, description: 'Digest of the manifest, 64 hex digits.' }),
+    modifiedAt: t.expose('modifiedAt', { type: 'DateTime', nullable: true }),
+    format: t.exposeString('format', { nullable: true, description: 'Such as `gguf` or `safetensors`.' }),
+    family: t.exposeString('family', { nullable: true }),
+    parameterSize: t.exposeString('parameterSize', { nullable: true, description: 'As the backend words it: `7.6B`.' }),
+    quantization: t.exposeString('quantization', { nullable: true, description: 'Such as `Q4_K_M`.' }),
+    contextLength: t.exposeInt('contextLength', {
+      nullable: true,
+      description: 'Tokens of context it was trained for.',
+    }),
+    runtime: t.exposeString('runtime', { nullable: true, description: 'What runs it, where the backend has several.' }),
+    capabilities: t.exposeStringList('capabilities', {
+      nullable: true,
+      description: '`completion`, `tools`, `vision`, `embedding`…; null where the backend does not say.',
+    }),
+    node: t.exposeString('node', { nullable: true, description: 'Name of the machine its files are on.' }),
+    path: t.exposeString('path', { nullable: true, description: 'Where its files are.' }),
+    preset: t.exposeString('preset', { nullable: true, description: 'Name of the preset it is served by.' }),
+    downloaded: t.exposeBoolean('downloaded', {
+      nullable: true,
+      description: 'Whether its files are there; null where the backend lists nothing else.',
+    }),
+    loaded: t.boolean({ description: 'Whether it is in memory.', resolve: model => model.running !== undefined }),
+    running: t.expose('running', { type: LoadedModelRef, nullable: true, description: 'What runs of it.' }),
+    jobs: t.field({
+      type: [JobRef],
+      description: 'Long work on it, newest first.',
+      resolve: (model, _, { gateway }) => jobsOf(gateway, model),
+    }),
+  }),
+});
+
+const ModelList = listType('ModelList', ModelRef, 'Models');
+const ModelsEvent = listEventType('ModelsEvent', ModelRef, 'Models');
+const idOf = (model: Model) => encodeGlobalID('Model', placedId(model));
+
+builder.queryFields(t => ({
+  models: t.field({
+    type: ModelList,
+    nullable: true,
+    description: 'Models of all backends, or of the named one, in backend order.',
+    args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
+    resolve: async (_root, { backend, ...page }, context) => {
+      const backends = capableBackends(context.gateway.registry, backend);
+      for (const each of backends) context.reads?.add(each.models);
+      return pageOf(await askBackends(context.call, backends, 'models'), page, idOf);
+    },
+  }),
+  model: t.field({
+    type: ModelRef,
+    nullable: true,
+    description: 'The model a reference names. `conflict` when several backends have it and none is named.',
+    args: { model: modelArg(t.arg), backend: backendArg(t.arg) },
+    resolve: async (_root, { model, backend }, { gateway, call }) =>
+      (await resolveModel(call, gateway.registry, model.trim(), backend)).model,
+  }),
+}));
+
+interface PullPayload {
+  readonly job: Job;
+  readonly created: boolean;
+}
+
+const PullPayloadRef = builder.objectRef<PullPayload>('PullPayload').implement({
+  description: 'The job that pulls.',
+  fields: t => ({
+    job: t.expose('job', { type: JobRef }),
+    created: t.exposeBoolean('created', { description: 'False when a running pull of the same model was joined.' }),
+  }),
+});
+
+interface UnloadPayload {
+  readonly backend: string;
+  readonly model: string;
+}
+
+const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').implement({
+  description: 'What was unloaded.',
+  fields: t => ({
+    backendName: t.exposeString('backend'),
+    model: t.exposeString('model', { description: 'The reference as given.' }),
+    loaded: t.boolean({ description: 'False: it is on its way out of memory.', resolve: () => false }),
+  }),
+});
+
+interface DeletePayload extends UnloadPayload {
+  readonly unwired: boolean;
+}
+
+const DeletePayloadRef = builder.objectRef<DeletePayload>('DeletePayload').implement({
+  description: 'What was deleted.',
+  fields: t => ({
+    backendName: t.exposeString('backend'),
+    model: t.exposeString('model', { description: 'The reference as given.' }),
+    deleted: t.boolean({ description: 'True: its files are gone.', resolve: () => true }),
+    unwired: t.exposeBoolean('unwired', { description: 'Whether its wiring was to go as well.' }),
+  }),
+});
+
+builder.mutationFields(t => ({
+  pullModel: t.field({
+    type: PullPayloadRef,
+    nullable: true,
+    description: [
+      'Starts a download, or joins the one that runs. It answers at once; follow the job. Whether the model exists is for',
+      'the backend to find out: an unknown one is a job that fails.',
+    ].join('\n'),
+    args: {
+      model: modelArg(t.arg),
+      backend: t.arg.string({ description: 'Name of the backend; the default one when absent.' }),
+      wire: t.arg.boolean({ description: 'Wire the model into kagent when it is there.' }),
+      preset: t.arg.string({ description: 'Preset to download for; backends without presets ignore it.' }),
+      node: t.arg.string({ description: 'Node to download to; backends without nodes ignore it.' }),
+    },
+    resolve: (_root, args, { gateway, call }) => pullModel(gateway, call, args),
+  }),
+  loadModel: t.field({
+    type: ModelRef,
+    nullable: true,
+    description: [
+      'Brings a model into memory and answers it as it then is. A load goes on when the caller leaves; `loaded: false`',
+      'says that it was still under way when the answer was due.',
+    ].join('\n'),
+    args: {
+      model: optionalModelArg(t.arg),
+      preset: t.arg.string({ description: 'A preset, in place of the model, on backends that have presets.' }),
+      backend: backendArg(t.arg),
+      keepAlive: t.arg.string({
+        description: 'How long it stays after its last use: `10m`, or `-1` for as long as the server runs.',
+      }),
+      node: t.arg.string({ description: 'Node to load on; backends without nodes ignore it.' }),
+    },
+    resolve: async (_root, { model, preset, backend, keepAlive }, { gateway, call }) => {
+      const reference = model?.trim() || preset?.trim();
+      if (!reference) throw invalidRequest('model or preset is required');
+      return (await loadModel(gateway, call, { reference, backend, keepAlive })).model;
+    },
+  }),
+  unloadModel: t.field({
+    type: UnloadPayloadRef,
+    nullable: true,
+    description: 'Lets go of a model. One that is not loaded stays as it is.',
+    args: { model: modelArg(t.arg), backend: backendArg(t.arg) },
+    resolve: async (_root, args, { gateway, call }) => {
+      const { backend } = await unloadModel(gateway, call, args);
+      return { backend: backend.name, model: args.model.trim() };
+    },
+  }),
+  deleteModel: t.field({
+    type: DeletePayloadRef,
+    nullable: true,
+    description: "Removes a model's files, after unloading it.",
+    args: {
+      model: modelArg(t.arg),
+      unwire: t.arg.boolean({ defaultValue: true, description: 'Remove its wiring first.' }),
+      backend: backendArg(t.arg),
+    },
+    resolve: async (_root, args, { gateway, call }) => {
+      const { backend } = await deleteModel(gateway, call, args);
+      return { backend: backend.name, model: args.model, unwired: args.unwire ?? true };
+    },
+  }),
+}));
+
+builder.subscriptionField('models', t =>
+  t.field({
+    type: ModelsEvent,
+    description: 'Models, with what runs of them.',
+    args: { backend: onlyBackendArg(t.arg) },
+    subscribe: (_root, { backend }, { gateway }) =>
+      served(rowsEvents(listSource(capableBackends(gateway.registry, backend), 'models'), placedId)),
+    resolve: payload => payload,
+  }),
+);

@@ -1,0 +1,105 @@
+import { encodeGlobalID } from '@pothos/plugin-relay';
+import { askBackends, listSource } from '../backends/ask.ts';
+import { capableBackends } from '../backends/registry.ts';
+import type { NodeInfo } from '../domain.ts';
+import { rowsEvents } from '../live/events.ts';
+import { onlyBackendArg, pageArgs } from './arguments.ts';
+import { backendView } from './backend.ts';
+import { builder, faces } from './builder.ts';
+import { listEventType, listType, pageOf, served } from './lists.ts';
+import { BackendRef, LoadedModelRef, NodeInfoRef, parsePlacedId, placedId } from './refs.ts';
+
+/** Unknown is null here and 0 in the old faces. */
+const zeroWhenUnknown = faces({ whenNull: 0 });
+
+builder.node(NodeInfoRef, {
+  description: 'A machine that models run on.',
+  id: { resolve: placedId },
+  loadOne: async (id, { gateway, call }) => {
+    const { backend, name } = parsePlacedId(id);
+    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend, 'nodeInventory'), 'nodes');
+    return rows.find(node => node.name === name);
+  },
+  fields: t => ({
+    name: t.exposeString('name'),
+    backend: t.field({
+      type: BackendRef,
+      nullable: true,
+      resolve: (node, _, context) => backendView(context, node.backend),
+    }),
+    backendName: t.exposeString('backend', { description: 'Name of the backend it belongs to.' }),
+    ready: t.exposeBoolean('ready', { description: 'The machine works.' }),
+    eligible: t.exposeBoolean('eligible', { description: 'Models can be put on it.' }),
+    eligibilityReason: t.exposeString('eligibilityReason', { nullable: true, description: 'Why not, when not.' }),
+    architecture: t.exposeString('architecture', { nullable: true, description: '`amd64` or `arm64`.' }),
+    allocatableMemoryBytes: t.expose('allocatableMemoryBytes', {
+      type: 'Bytes',
+      nullable: true,
+      extensions: zeroWhenUnknown,
+    }),
+    gpuCount: t.exposeInt('gpuCount'),
+    gpuProduct: t.exposeString('gpuProduct', { nullable: true }),
+    gpuMemoryBytes: t.expose('gpuMemoryBytes', { type: 'Bytes', nullable: true, description: 'Of one GPU.' }),
+    accelerated: t.exposeBoolean('accelerated', {
+      nullable: true,
+      description: 'Whether a loaded model uses an accelerator.',
+    }),
+    budgetBytes: t.expose('budgetBytes', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'Bytes that models may take.',
+      extensions: zeroWhenUnknown,
+    }),
+    budgetSource: t.exposeString('budgetSource', {
+      nullable: true,
+      description: 'Where the budget comes from: `host-meminfo`, `override`, `gpu-labels`, …',
+    }),
+    reservedBytes: t.expose('reservedBytes', { type: 'Bytes', description: 'Bytes that loaded models take.' }),
+    freeBytes: t.expose('freeBytes', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'Budget less reserved, never below 0.',
+      extensions: zeroWhenUnknown,
+    }),
+    message: t.exposeString('message', { nullable: true }),
+    loaded: t.field({
+      type: [LoadedModelRef],
+      description: 'Models in memory on it.',
+      resolve: async (node, _, { gateway, call }) => {
+        const backends = capableBackends(gateway.registry, node.backend, 'loadedModels');
+        const { rows } = await askBackends(call, backends, 'loaded');
+        // A host backend is one machine and does not name it.
+        return rows.filter(loaded => loaded.node === undefined || loaded.node === node.name);
+      },
+    }),
+  }),
+});
+
+const NodeList = listType('NodeList', NodeInfoRef, 'Machines');
+const NodesEvent = listEventType('NodesEvent', NodeInfoRef, 'Machines');
+const idOf = (node: NodeInfo) => encodeGlobalID('NodeInfo', placedId(node));
+
+builder.queryField('nodes', t =>
+  t.field({
+    type: NodeList,
+    nullable: true,
+    description: 'Machines that models run on.',
+    args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
+    resolve: async (_root, { backend, ...page }, context) => {
+      const backends = capableBackends(context.gateway.registry, backend, 'nodeInventory');
+      for (const each of backends) context.reads?.add(each.nodes);
+      return pageOf(await askBackends(context.call, backends, 'nodes'), page, idOf);
+    },
+  }),
+);
+
+builder.subscriptionField('nodes', t =>
+  t.field({
+    type: NodesEvent,
+    description: 'Machines that models run on.',
+    args: { backend: onlyBackendArg(t.arg) },
+    subscribe: (_root, { backend }, { gateway }) =>
+      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'nodeInventory'), 'nodes'), placedId)),
+    resolve: payload => payload,
+  }),
+);

@@ -1,0 +1,29 @@
+import type { Backend } from '../backends/backend.ts';
+import type { BackendStatus, Job, LoadedModel, Model, NodeInfo } from '../domain.ts';
+import { builder } from './builder.ts';
+
+/** A backend as the graph shows it: the status comes along where it was read already. */
+export interface BackendView {
+  readonly backend: Backend;
+  readonly status?: BackendStatus;
+}
+
+// The things of the graph. Each is described in the file of its name; they refer to each other, so their names meet here.
+export const BackendRef = builder.objectRef<BackendView>('Backend');
+export const ModelRef = builder.objectRef<Model>('Model');
+export const LoadedModelRef = builder.objectRef<LoadedModel>('LoadedModel');
+export const JobRef = builder.objectRef<Job>('Job');
+export const NodeInfoRef = builder.objectRef<NodeInfo>('NodeInfo');
+
+interface Placed {
+  readonly backend: string;
+  readonly name: string;
+}
+
+/** The id of something a backend has, within its type. No backend's name holds a slash. */
+export const placedId = ({ backend, name }: Placed) => `${backend}/${name}`;
+
+export function parsePlacedId(id: string): Placed {
+  const at = id.indexOf('/');
+  return { backend: id.slice(0, at), name: id.slice(at + 1) };
+}
