@@ -1,3 +1,4 @@
+import { encodeGlobalID } from '@pothos/plugin-relay';
 import { type Backend, readValue } from '../backends/backend.ts';
 import { backendOrDefault, findBackend } from '../backends/registry.ts';
 import type { Call } from '../call.ts';
@@ -6,9 +7,9 @@ import { derive } from '../live/derive.ts';
 import { type Rows, rowsEvents } from '../live/events.ts';
 import { keepRows } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
-import { onlyBackendArg } from './arguments.ts';
+import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { builder, type Context } from './builder.ts';
-import { listEventType, served } from './lists.ts';
+import { listEventType, listType, pageOf, served } from './lists.ts';
 import { BackendRef, type BackendView, JobRef, LoadedModelRef, ModelRef, NodeInfoRef } from './refs.ts';
 
 const BackendKindEnum = builder.enumType('BackendKind', {
@@ -162,12 +163,19 @@ export function backendView(context: Context, name: string): BackendView | undef
   return backend && { backend };
 }
 
+const BackendList = listType('BackendList', BackendRef, 'Backends');
+
 builder.queryFields(t => ({
   backends: t.field({
-    type: [BackendRef],
+    type: BackendList,
     description: 'All backends in order; the first is the default. One that is down is in the list, unhealthy.',
-    resolve: (_root, _args, { gateway, call }) =>
-      Promise.all(gateway.registry.backends.map(async backend => ({ backend, status: await statusOf(call, backend) }))),
+    args: pageArgs(t.arg),
+    resolve: async (_root, page, { gateway, call }) => {
+      const rows = await Promise.all(
+        gateway.registry.backends.map(async backend => ({ backend, status: await statusOf(call, backend) })),
+      );
+      return pageOf({ rows, errors: [] }, page, ({ backend }) => encodeGlobalID('Backend', backend.name));
+    },
   }),
   backend: t.field({
     type: BackendRef,

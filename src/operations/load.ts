@@ -1,0 +1,187 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import {
+  type ArgumentNode,
+  type DocumentNode,
+  extendSchema,
+  type FieldNode,
+  type GraphQLArgument,
+  type GraphQLInputType,
+  type GraphQLSchema,
+  getDirectiveValues,
+  isNonNullType,
+  Kind,
+  NoUnusedFragmentsRule,
+  type OperationDefinitionNode,
+  type OperationTypeNode,
+  parse,
+  print,
+  specifiedRules,
+  typeFromAST,
+  validate,
+  valueFromASTUntyped,
+} from 'graphql';
+import { fragmentsOf, type ObjectShape, shapeOf } from './shape.ts';
+
+/** One stored operation: a file of `schema/operations/`, checked against the graph and ready to be a route and a tool. */
+export interface Operation {
+  readonly name: string;
+  readonly type: OperationTypeNode;
+  /** First paragraph of the file's comment: one sentence or two. */
+  readonly summary: string;
+  /** The whole comment. */
+  readonly description: string;
+  /** The document as a client sends it: no directives of ours, the fragments it uses included. */
+  readonly text: string;
+  readonly document: DocumentNode;
+  readonly variables: readonly Variable[];
+  readonly rest: RestRoute | undefined;
+  readonly tool: ToolFacts | undefined;
+  /** Name of the root field in the result, and the shape of its value: the answer. */
+  readonly rootKey: string;
+  readonly answer: ObjectShape;
+}
+
+export interface Variable {
+  readonly name: string;
+  /** Its name in REST and as a tool's argument, where they differ. */
+  readonly restName: string;
+  readonly toolName: string;
+  readonly type: GraphQLInputType;
+  readonly required: boolean;
+  readonly defaultValue: unknown;
+  /** The arguments it is given to: their description and check describe it. */
+  readonly argument: GraphQLArgument;
+}
+
+export interface RestRoute {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly status: number;
+  /** Body fields of which one must not be blank. */
+  readonly oneOf: readonly string[];
+}
+
+export interface ToolFacts {
+  readonly name: string;
+  readonly destructive: boolean;
+  readonly idempotent: boolean;
+}
+
+const folder = new URL('../../schema/operations/', import.meta.url);
+/** Files of the folder that are no operations. */
+const sharedFiles = ['directives.graphql', 'fragments.graphql'];
+const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
+
+/** Every stored operation, by file name. Throws when one of them does not fit the graph. */
+export function loadOperations(schema: GraphQLSchema): readonly Operation[] {
+  const extended = extendSchema(schema, parse(read('directives.graphql')));
+  const fragments = parse(read('fragments.graphql'));
+  return readdirSync(folder)
+    .filter(file => file.endsWith('.graphql') && !sharedFiles.includes(file))
+    .sort()
+    .map(file => {
+      try {
+        return toOperation(schema, extended, fragments, read(file));
+      } catch (error) {
+        throw new Error(`schema/operations/${file}: ${(error as Error).message}`, { cause: error });
+      }
+    });
+}
+
+function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, source: string): Operation {
+  const own = parse(source);
+  const all: DocumentNode = { kind: Kind.DOCUMENT, definitions: [...own.definitions, ...shared.definitions] };
+  const rules = specifiedRules.filter(rule => rule !== NoUnusedFragmentsRule);
+  const [problem] = validate(extended, all, rules);
+  if (problem) throw problem;
+
+  const definition = own.definitions.find(node => node.kind === Kind.OPERATION_DEFINITION);
+  if (!definition?.name) throw new Error('has no named operation');
+  const [root, second] = definition.selectionSet.selections;
+  if (root?.kind !== Kind.FIELD || second) throw new Error('must select one root field: it is the answer');
+
+  const rootType = schema.getRootType(definition.operation);
+  const field = rootType?.getFields()[root.name.value];
+  if (!field) throw new Error(`has no root field ${root.name.value}`);
+  const fragments = fragmentsOf(all);
+  const answer = shapeOf({ schema, fragments }, field.type, root.selectionSet);
+  if (answer.kind !== 'object') throw new Error('must answer an object');
+
+  const document = withoutDirectives(definition, all);
+  const description = commentOf(source);
+  return {
+    name: definition.name.value,
+    type: definition.operation,
+    summary: description.split('\n', 1)[0] ?? '',
+    description,
+    text: print(document),
+    document,
+    variables: (definition.variableDefinitions ?? []).map(variable => {
+      const name = variable.variable.name.value;
+      const type = typeFromAST(schema, variable.type) as GraphQLInputType;
+      const named = getDirectiveValues(extended.getDirective('named') as never, variable) ?? {};
+      return {
+        name,
+        restName: (named.rest as string | undefined) ?? name,
+        toolName: (named.tool as string | undefined) ?? name,
+        type,
+        required: isNonNullType(type),
+        defaultValue: variable.defaultValue && valueFromASTUntyped(variable.defaultValue),
+        argument: argumentOf(name, root, field.args),
+      };
+    }),
+    rest: directive<RestRoute>(extended, definition, 'rest', { oneOf: [] }),
+    tool: directive<ToolFacts>(extended, definition, 'tool', {}),
+    rootKey: (root.alias ?? root.name).value,
+    answer,
+  };
+}
+
+function directive<T>(schema: GraphQLSchema, node: OperationDefinitionNode, name: string, defaults: Partial<T>) {
+  const values = getDirectiveValues(schema.getDirective(name) as never, node);
+  return values && ({ ...defaults, ...values } as T);
+}
+
+/** The argument of the root field that a variable is given to. */
+function argumentOf(name: string, root: FieldNode, args: readonly GraphQLArgument[]): GraphQLArgument {
+  const given = (node: ArgumentNode) => node.value.kind === Kind.VARIABLE && node.value.name.value === name;
+  const node = root.arguments?.find(given);
+  const argument = args.find(arg => arg.name === node?.name.value);
+  if (!argument) throw new Error(`$${name} must be given to an argument of the root field`);
+  return argument;
+}
+
+/** The operation with the fragments it uses, without the directives of this folder. */
+function withoutDirectives(definition: OperationDefinitionNode, all: DocumentNode): DocumentNode {
+  const operation: OperationDefinitionNode = {
+    ...definition,
+    directives: [],
+    variableDefinitions: definition.variableDefinitions?.map(variable => ({ ...variable, directives: [] })),
+  };
+  const fragments = fragmentsOf(all);
+  const used = new Set<string>();
+  const collect = (text: string) => {
+    for (const [, name] of text.matchAll(/\.\.\.(\w+)/g)) {
+      const fragment = fragments.get(name as string);
+      if (!fragment || used.has(name as string)) continue;
+      used.add(name as string);
+      collect(print(fragment));
+    }
+  };
+  collect(print(operation));
+  const definitions = [...used].map(name => fragments.get(name)).filter(node => node !== undefined);
+  return { kind: Kind.DOCUMENT, definitions: [operation, ...definitions] };
+}
+
+/** The comment an operation file begins with, one line a paragraph. */
+function commentOf(source: string): string {
+  const lines = source.split('\n');
+  const end = lines.findIndex(line => !line.startsWith('#'));
+  const comment = lines.slice(0, end).map(line => line.replace(/^# ?/, ''));
+  if (comment.length === 0) throw new Error('must begin with a comment: it describes the route and the tool');
+  return comment
+    .join('\n')
+    .trim()
+    .replace(/(?<!\n)\n(?!\n)/g, ' ');
+}
