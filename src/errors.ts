@@ -65,6 +65,9 @@ export const noBackend = () =>
 /** What a client may know of any failure. An unexpected one is masked; find it in the log by its request id. */
 export function asGatewayError(error: unknown, requestId: string): GatewayError {
   if (error instanceof GatewayError) return error;
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return backendError('the backend did not answer in time; ask again, or look at its health', { cause: error });
+  }
   return new GatewayError('internal_error', `unexpected error; the log has it under request ${requestId}`, {
     cause: error,
   });

@@ -6,7 +6,7 @@ import type { Source } from '../live/source.ts';
 import type { Backend } from './backend.ts';
 
 /** The lists that are asked of many backends at once. */
-type ListName = 'models' | 'loaded' | 'nodes';
+export type ListName = 'models' | 'loaded' | 'nodes';
 type RowsOf<L extends ListName> = Backend[L] extends Source<Rows<infer R>> ? R : never;
 
 /** A list over several backends as one source, rows in backend order. */

@@ -25,8 +25,11 @@ export interface Build {
 export interface Context {
   readonly gateway: Gateway;
   readonly call: Call;
-  /** Sources an answer was read from, noted for those who keep answers until one of them changes. */
-  readonly reads?: Set<Source<unknown>>;
+  /**
+   * For those who keep answers: the sources an answer is a pure function of, each with its revision before it was read. An
+   * answer that depends on anything else notes none.
+   */
+  readonly reads?: Map<Source<unknown>, number>;
 }
 
 /**

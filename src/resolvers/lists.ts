@@ -1,10 +1,12 @@
 import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
+import { askBackends, type ListName } from '../backends/ask.ts';
+import type { Backend } from '../backends/backend.ts';
 import { invalidRequest } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Watch } from '../live/watch.ts';
 import { shown } from './arguments.ts';
-import { builder, faces, type SchemaShape } from './builder.ts';
+import { builder, type Context, faces, type SchemaShape } from './builder.ts';
 
 const FailureRef = builder.objectRef<Failure>('BackendError').implement({
   description: 'A backend that could not answer; the others did.',
@@ -58,6 +60,12 @@ export function pageOf<R>(rows: Rows<R>, { first, after }: PageArgs, idOf: (row:
 type Row<R> = ObjectRef<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>, R>;
 
 const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
+
+/** Reads a list of several backends, and notes what it was read from. */
+export function readList<L extends ListName>(context: Context, backends: readonly Backend[], list: L) {
+  for (const backend of backends) context.reads?.set(backend[list], backend[list].current?.revision ?? 0);
+  return askBackends(context.call, backends, list);
+}
 
 /** The type of a list: its items, and the backends that could not answer. */
 export function listType<R>(name: string, row: Row<R>, what: string) {

@@ -6,7 +6,7 @@ import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { listEventType, listType, pageOf, served } from './lists.ts';
+import { listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
 
 builder.node(LoadedModelRef, {
@@ -82,8 +82,7 @@ builder.queryField('loadedModels', t =>
     args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
     resolve: async (_root, { backend, ...page }, context) => {
       const backends = capableBackends(context.gateway.registry, backend, 'loadedModels');
-      for (const each of backends) context.reads?.add(each.loaded);
-      return pageOf(await askBackends(context.call, backends, 'loaded'), page, idOf);
+      return pageOf(await readList(context, backends, 'loaded'), page, idOf);
     },
   }),
 );

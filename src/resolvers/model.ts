@@ -10,7 +10,7 @@ import { backendArg, modelArg, onlyBackendArg, optionalModelArg, pageArgs } from
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
-import { listEventType, listType, pageOf, served } from './lists.ts';
+import { listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, JobRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
 
 /** Unknown is null here and 0 in the old faces. */
@@ -82,8 +82,7 @@ builder.queryFields(t => ({
     args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
     resolve: async (_root, { backend, ...page }, context) => {
       const backends = capableBackends(context.gateway.registry, backend);
-      for (const each of backends) context.reads?.add(each.models);
-      return pageOf(await askBackends(context.call, backends, 'models'), page, idOf);
+      return pageOf(await readList(context, backends, 'models'), page, idOf);
     },
   }),
   model: t.field({

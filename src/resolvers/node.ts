@@ -6,7 +6,7 @@ import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { listEventType, listType, pageOf, served } from './lists.ts';
+import { listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, NodeInfoRef, parsePlacedId, placedId } from './refs.ts';
 
 /** Unknown is null here and 0 in the old faces. */
@@ -87,8 +87,7 @@ builder.queryField('nodes', t =>
     args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
     resolve: async (_root, { backend, ...page }, context) => {
       const backends = capableBackends(context.gateway.registry, backend, 'nodeInventory');
-      for (const each of backends) context.reads?.add(each.nodes);
-      return pageOf(await askBackends(context.call, backends, 'nodes'), page, idOf);
+      return pageOf(await readList(context, backends, 'nodes'), page, idOf);
     },
   }),
 );

@@ -1,0 +1,96 @@
+import { invalidRequest } from '../errors.ts';
+import { jsonTypeOf } from '../operations/input.ts';
+import type { Variable } from '../operations/load.ts';
+import type { Route } from './routes.ts';
+
+type Variables = Record<string, unknown>;
+
+/** The variables of a GET or DELETE: what its path captured, and its query. */
+export function variablesOfQuery(
+  { operation }: Route,
+  captured: Readonly<Record<string, string>>,
+  query: URLSearchParams,
+): Variables {
+  const variables: Variables = {};
+  for (const variable of operation.variables) {
+    const inPath = captured[variable.name];
+    if (inPath !== undefined) {
+      if (inPath.trim() === '') throw invalidRequest(`a ${variable.name} reference is required`);
+      variables[variable.name] = inPath;
+      continue;
+    }
+    const text = query.get(variable.restName);
+    if (text !== null) variables[variable.name] = fromText(variable, text);
+  }
+  return variables;
+}
+
+/** A value written in a URL. */
+function fromText(variable: Variable, text: string): unknown {
+  switch (jsonTypeOf(variable)) {
+    case 'boolean':
+      // Anything but `false` says yes: the contract's reading of `?unwire=`.
+      return text.trim().toLowerCase() !== 'false';
+    case 'integer':
+      if (!/^\d{1,9}$/.test(text)) throw invalidRequest(`${variable.restName} must be a non-negative integer`);
+      return Number(text);
+    default:
+      return text;
+  }
+}
+
+/** The fields any POST body may have: one body type serves all routes. */
+export type BodyFields = ReadonlyMap<string, Variable>;
+
+export function bodyFieldsOf(routes: readonly Route[]): BodyFields {
+  const posted = routes.filter(({ rest }) => rest.method === 'POST');
+  const variables = posted.flatMap(({ operation }) => operation.variables);
+  return new Map(variables.map(variable => [variable.restName.toLowerCase(), variable]));
+}
+
+/**
+ * The variables of a POST. Field names match without regard to case, the last of a repeated one wins, unknown fields are
+ * ignored, a null is a field not sent; known fields are checked for their type also on routes that do not use them.
+ */
+export function variablesOfBody({ operation, rest }: Route, fields: BodyFields, body: string): Variables {
+  const oneOf = rest.oneOf.length > 0 ? rest.oneOf : requiredOf(operation.variables);
+  if (body.trim() === '') throw invalidRequest(`JSON body with "${oneOf[0]}" is required`);
+  const sent = new Map<string, unknown>();
+  for (const [name, value] of Object.entries(parseObject(body))) {
+    const field = fields.get(name.toLowerCase());
+    if (!field || value === null) continue;
+    const type = jsonTypeOf(field);
+    if (!isOfType(value, type)) {
+      throw invalidRequest(`invalid JSON: "${field.restName}" must be a ${type}, got ${JSON.stringify(value)}`);
+    }
+    sent.set(field.restName, value);
+  }
+  if (oneOf.length > 0 && oneOf.every(name => String(sent.get(name) ?? '').trim() === '')) {
+    throw invalidRequest(`"${oneOf[0]}" is required`);
+  }
+  const given = operation.variables.filter(variable => sent.has(variable.restName));
+  return Object.fromEntries(given.map(variable => [variable.name, sent.get(variable.restName)]));
+}
+
+const requiredOf = (variables: readonly Variable[]) =>
+  variables.filter(variable => variable.required).map(variable => variable.restName);
+
+function parseObject(body: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch (error) {
+    throw invalidRequest(`invalid JSON: ${(error as Error).message}`);
+  }
+  if (value === null) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw invalidRequest(
+      `invalid JSON: the body must be an object, got ${Array.isArray(value) ? 'an array' : typeof value}`,
+    );
+  }
+  return value as Record<string, unknown>;
+}
+
+function isOfType(value: unknown, type: ReturnType<typeof jsonTypeOf>): boolean {
+  return type === 'integer' ? Number.isSafeInteger(value) : typeof value === type;
+}

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import type { Call } from '../call.ts';
+import { asGatewayError, type ErrorCode, type GatewayError } from '../errors.ts';
+import type { Source } from '../live/source.ts';
+import type { Operation } from '../operations/load.ts';
+import type { Run } from '../operations/run.ts';
+import type { Context } from '../resolvers/builder.ts';
+import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from './input.ts';
+import { matchRoute, type Route, routesOf } from './routes.ts';
+
+/** A request as far as a route needs it. */
+export interface RestRequest {
+  readonly method: string;
+  /** Without the query, not decoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: string;
+  readonly ifNoneMatch: string | undefined;
+}
+
+export interface RestResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+}
+
+export interface RestOptions {
+  readonly operations: readonly Operation[];
+  readonly run: Run;
+  contextFor(call: Call, reads: Map<Source<unknown>, number>): Context;
+}
+
+export interface Rest {
+  /** Which operation a request is for; undefined when the path is none of ours. */
+  match(method: string, path: string): ReturnType<typeof matchRoute>;
+  respond(request: RestRequest, call: Call): Promise<RestResponse>;
+}
+
+/** Bytes of a body that are read; the rest is cut off, so a larger document fails as broken JSON. */
+export const bodyLimit = 1024 * 1024;
+/** Answers kept until what they show changes. */
+const maxKept = 64;
+
+/** A body that stays true while the sources it was read from keep their revision. */
+interface Kept {
+  readonly reads: ReadonlyArray<readonly [Source<unknown>, number]>;
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+/** The old REST routes: every one of them is a stored operation. */
+export function createRest({ operations, run, contextFor }: RestOptions): Rest {
+  const routes = routesOf(operations);
+  const fields = bodyFieldsOf(routes);
+  const kept = new Map<string, Kept>();
+
+  async function answer(route: Route, variables: Record<string, unknown>, request: RestRequest, call: Call) {
+    const { operation, rest } = route;
+    const key = rest.method === 'GET' ? JSON.stringify([operation.name, variables, call.caller.scope]) : undefined;
+    const known = key === undefined ? undefined : kept.get(key);
+    if (known && (await isTrue(known, call))) return send(known, request);
+
+    const reads = new Map<Source<unknown>, number>();
+    const result = await run(operation, variables, contextFor(call, reads));
+    const body = toJson(result);
+    if (key === undefined || reads.size === 0) return jsonResponse(rest.status, body);
+
+    const bytes = Buffer.from(body);
+    const entry: Kept = {
+      reads: [...reads],
+      body: bytes,
+      etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+    };
+    kept.delete(key);
+    kept.set(key, entry);
+    if (kept.size > maxKept) kept.delete(kept.keys().next().value as string);
+    return send(entry, request);
+  }
+
+  return {
+    match: (method, path) => matchRoute(routes, method, path),
+    async respond(request, call) {
+      const match = matchRoute(routes, request.method, request.path);
+      if (!match) return textResponse(404, '404 page not found');
+      if ('allow' in match) return textResponse(405, 'Method Not Allowed', { allow: match.allow.join(', ') });
+      try {
+        const variables =
+          match.route.rest.method === 'POST'
+            ? variablesOfBody(match.route, fields, request.body)
+            : variablesOfQuery(match.route, match.captured, request.query);
+        return await answer(match.route, variables, request, call);
+      } catch (error) {
+        return errorResponse(asGatewayError(error, call.requestId), call);
+      }
+    },
+  };
+}
+
+/** Whether a kept answer still is the answer: looks again where the last look is too old, and compares revisions. */
+async function isTrue({ reads }: Kept, call: Call): Promise<boolean> {
+  const seen = await Promise.all(reads.map(([source]) => source.read(call)));
+  return seen.every((observation, index) => observation.revision === reads[index]?.[1]);
+}
+
+function send({ body, etag }: Kept, { ifNoneMatch }: RestRequest): RestResponse {
+  if (ifNoneMatch?.split(',').some(tag => tag.trim() === etag || tag.trim() === '*')) {
+    return { status: 304, headers: { etag }, body: '' };
+  }
+  return { status: 200, headers: { 'content-type': 'application/json', etag }, body };
+}
+
+const toJson = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+
+function jsonResponse(status: number, body: string): RestResponse {
+  return { status, headers: { 'content-type': 'application/json' }, body };
+}
+
+/** What is not an answer of the API: clients tell an unknown route from an unknown model by it. */
+export function textResponse(status: number, text: string, headers: Record<string, string> = {}): RestResponse {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: text };
+}
+
+export function errorResponse(error: GatewayError, call: Call): RestResponse {
+  const { code, message, status } = error;
+  if (status >= 500) call.log.error({ status, code, error: message, err: error.cause }, 'request failed');
+  return jsonResponse(status, toJson({ error: { code, message } }));
+}

@@ -1,0 +1,79 @@
+import type { Operation, RestRoute } from '../operations/load.ts';
+
+/** A route: an operation, and how a path is taken apart for it. */
+export interface Route {
+  readonly operation: Operation;
+  readonly rest: RestRoute;
+  /** Segments of the path: text to be met, or the variable that a segment is. */
+  readonly segments: readonly Segment[];
+}
+
+interface Segment {
+  readonly text?: string;
+  readonly variable?: string;
+  /** Captures all that is left of the path. */
+  readonly rest?: boolean;
+}
+
+export type Match =
+  | { readonly route: Route; readonly captured: Readonly<Record<string, string>> }
+  /** The path is known, the method is not. */
+  | { readonly allow: readonly string[] }
+  | undefined;
+
+export function routesOf(operations: readonly Operation[]): readonly Route[] {
+  return operations.flatMap(operation => {
+    const { rest } = operation;
+    return rest ? [{ operation, rest, segments: rest.path.slice(1).split('/').map(toSegment) }] : [];
+  });
+}
+
+function toSegment(text: string): Segment {
+  const capture = /^\{(\w+)(\.\.\.)?\}$/.exec(text);
+  return capture ? { variable: capture[1] as string, rest: capture[2] !== undefined } : { text };
+}
+
+/**
+ * Finds the route of a request. A path that spells all its segments wins over one that captures, so that `/models/pull`
+ * is a route for POST and a model's name for GET. HEAD is asked like GET.
+ */
+export function matchRoute(routes: readonly Route[], method: string, path: string): Match {
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  const hits = routes
+    .map(route => ({ route, captured: capture(route.segments, path) }))
+    .filter((hit): hit is { route: Route; captured: Record<string, string> } => hit.captured !== undefined)
+    .sort((a, b) => Object.keys(a.captured).length - Object.keys(b.captured).length);
+  const hit = hits.find(({ route }) => route.rest.method === wanted);
+  if (hit) return hit;
+  if (hits.length === 0) return undefined;
+  const methods = new Set(hits.map(({ route }) => route.rest.method as string));
+  if (methods.has('GET')) methods.add('HEAD');
+  return { allow: [...methods].sort() };
+}
+
+function capture(segments: readonly Segment[], path: string): Record<string, string> | undefined {
+  const parts = path.slice(1).split('/');
+  const captured: Record<string, string> = {};
+  for (const [index, segment] of segments.entries()) {
+    if (segment.variable && segment.rest) {
+      if (parts.length <= index) return undefined;
+      captured[segment.variable] = decode(parts.slice(index).join('/'));
+      return captured;
+    }
+    const part = parts[index];
+    if (segment.variable) {
+      if (!part) return undefined;
+      captured[segment.variable] = decode(part);
+    } else if (part !== segment.text) return undefined;
+  }
+  return parts.length === segments.length ? captured : undefined;
+}
+
+/** Percent-decoded once; text that is not encoded properly stands for itself. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
