@@ -45,7 +45,7 @@ export interface ServeSettings {
   readonly verbose: boolean;
 }
 
-export const logFormats = ['auto', 'json', 'text'] as const;
+const logFormats = ['auto', 'json', 'text'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 export interface Setting<T = unknown> {

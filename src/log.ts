@@ -87,8 +87,12 @@ const secretShapes: readonly (readonly [RegExp, string | ((found: string) => str
   [/\b(Bearer|Basic) +(?!\w+=\\*")[\w.~+/-]{8,}=*/g, `$1 ${gone}`],
   // "token":"…"
   [new RegExp(String.raw`(${secretName}":")(?:[^"\\]|\\.)*`, 'gi'), `$1${gone}`],
-  // The same inside a string, up to a quote with as many backslashes as the first.
-  [new RegExp(String.raw`(${secretName}(\\+)" *: *\2")(?:[^"\\]|\\+[^"\\]|\2(?:\\\\)+")*`, 'gi'), `$1${gone}`],
+  // The same inside a string, or token: "…" as GraphQL has it. The quote that ends it has as many backslashes as the one that began it; a quote that is
+  // part of it has one backslash more at that depth, or three, five…, and each was doubled once per depth since.
+  [
+    new RegExp(String.raw`(${secretName}(?:\\+")? *: *(\\+)")(?:[^"\\]|\\+[^"\\]|\2\2\\(?:\2\\\2\\)*")*`, 'gi'),
+    `$1${gone}`,
+  ],
   // A header: to the end of its line.
   [/((?:authorization|cookie): *)[^"\\]+/gi, `$1${gone}`],
   // token=…, as in a query string or a form.
@@ -184,9 +188,9 @@ const isDescribed = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && 'type' in value && 'message' in value;
 
 function fieldWords(value: unknown): string {
-  if (isDescribed(value)) return JSON.stringify(errorWords(value));
-  if (typeof value === 'string' && /^[\w.:/@%+-]+$/.test(value)) return value;
-  return visible(JSON.stringify(value));
+  const text = isDescribed(value) ? errorWords(value) : value;
+  if (typeof text === 'string' && /^[\w.:/@%+-]+$/.test(text)) return text;
+  return visible(JSON.stringify(text));
 }
 
 /** `fetch failed, because connect ECONNREFUSED 127.0.0.1:11434 (ECONNREFUSED)` */
