@@ -87,8 +87,8 @@ const secretShapes: readonly (readonly [RegExp, string | ((found: string) => str
   [/\b(Bearer|Basic) +(?!\w+=\\*")[\w.~+/-]{8,}=*/g, `$1 ${gone}`],
   // "token":"…"
   [new RegExp(String.raw`(${secretName}":")(?:[^"\\]|\\.)*`, 'gi'), `$1${gone}`],
-  // The same inside a string, or token: "…" as GraphQL has it. The quote that ends it has as many backslashes as the one that began it; a quote that is
-  // part of it has one backslash more at that depth, or three, five…, and each was doubled once per depth since.
+  // The same inside a string, or token: "…" as GraphQL has it. The quote that ends it has as many backslashes as the
+  // one that began it; a quote that is part of it has one more at that depth, or three, five…, doubled per depth since.
   [
     new RegExp(String.raw`(${secretName}(?:\\+")? *: *(\\+)")(?:[^"\\]|\\+[^"\\]|\2\2\\(?:\2\\\2\\)*")*`, 'gi'),
     `$1${gone}`,
