@@ -74,6 +74,9 @@ function clean(value: unknown, withStack: boolean, depth = 0): unknown {
 // Also what ends a circle.
 const maxDepth = 8;
 
+// The backslashes before a quote inside a string. An even number would be backslashes, and the string's end.
+const quoting = String.raw`\\(?:\\\\)*`;
+
 /**
  * What secrets look like in finished JSON, where a quote inside a string has backslashes before it: one, or three when
  * that string is JSON itself. Every pattern swallows the whole run it begins with, so that a line takes linear time,
@@ -90,7 +93,10 @@ const secretShapes: readonly (readonly [RegExp, string | ((found: string) => str
   // The same inside a string, or token: "…" as GraphQL has it. The quote that ends it has as many backslashes as the
   // one that began it; a quote that is part of it has one more at that depth, or three, five…, doubled per depth since.
   [
-    new RegExp(String.raw`(${secretName}(?:\\+")? *: *(\\+)")(?:[^"\\]|\\+[^"\\]|\2\2\\(?:\2\\\2\\)*")*`, 'gi'),
+    new RegExp(
+      String.raw`(${secretName}(?:${quoting}")? *: *(${quoting})")(?:[^"\\]|\\+[^"\\]|\2\2\\(?:\2\\\2\\)*")*`,
+      'gi',
+    ),
     `$1${gone}`,
   ],
   // A header: to the end of its line.
