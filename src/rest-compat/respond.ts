@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Call } from '../call.ts';
-import { asGatewayError, type ErrorCode, type GatewayError } from '../errors.ts';
+import { asGatewayError, type GatewayError } from '../errors.ts';
 import type { Source } from '../live/source.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';

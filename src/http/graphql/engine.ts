@@ -1,0 +1,135 @@
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  getOperationAST,
+  type OperationDefinitionNode,
+  print,
+} from 'graphql';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import { asGatewayError, GatewayError } from '../../errors.ts';
+import type { Operation } from '../../operations/load.ts';
+import { compile, type Executable } from '../../operations/run.ts';
+import type { Context } from '../../resolvers/builder.ts';
+import { checkLimits, documentLimits, LimitError } from './limits.ts';
+
+/** What a client asks, as it comes in the body, the query or a WebSocket message. */
+export interface GraphqlParams {
+  readonly query: string;
+  readonly operationName?: string | null | undefined;
+  readonly variables?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
+/** A question that may be executed: parsed, within the limits, valid. */
+export interface Prepared {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+  readonly params: GraphqlParams;
+}
+
+/** The engine under all GraphQL transports. */
+export interface Engine {
+  readonly schema: GraphQLSchema;
+  /** Throws a `GraphQLError`, or an array of them: the refusal of a document that does not parse, fit or validate. */
+  prepare(params: GraphqlParams): Prepared;
+  execute(prepared: Prepared, context: Context, root?: unknown): Promise<ExecutionResult>;
+}
+
+/**
+ * Executes free text with graphql-js, and the text of our own operations compiled. Documents are parsed and validated once:
+ * the cache of Yoga keeps the newest thousand.
+ */
+export function createEngine(schema: GraphQLSchema, operations: readonly Operation[]): Engine {
+  const yoga = createYoga({
+    schema,
+    logging: false,
+    maskedErrors: false,
+    plugins: [withLimits, withCompiled(schema, operations)],
+  });
+
+  return {
+    schema,
+    prepare(params) {
+      const { parse, validate } = yoga.getEnveloped({});
+      const document: DocumentNode = parse(params.query, { maxTokens: documentLimits.tokens });
+      const problems = validate(schema, document) as readonly GraphQLError[];
+      if (problems.length > 0) throw problems;
+      const operation = getOperationAST(document, params.operationName);
+      if (!operation) throw new GraphQLError(missingOperation(params.operationName));
+      return { document, operation, params };
+    },
+    async execute({ document, params }, context, root) {
+      const { execute } = yoga.getEnveloped(context);
+      const args: ExecutionArgs = {
+        schema,
+        document,
+        rootValue: root,
+        contextValue: context,
+        variableValues: params.variables,
+        operationName: params.operationName,
+      };
+      const result = (await execute(args)) as ExecutionResult;
+      return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
+    },
+  };
+}
+
+const missingOperation = (name: string | null | undefined) =>
+  name ? `the document has no operation named "${name}"` : 'the document has several operations: name the one to run';
+
+/** Refuses a document that asks too much, before it costs anything. */
+const withLimits: Plugin = {
+  onParse:
+    () =>
+    ({ result }) => {
+      if (!(result instanceof Error)) checkLimits(result as DocumentNode);
+    },
+};
+
+/** Recognises the text of a stored operation and executes it compiled. */
+function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): Plugin {
+  const byText = new Map(operations.map(operation => [operation.text, operation]));
+  const compiled = new WeakMap<DocumentNode, Executable>();
+  return {
+    onParse:
+      () =>
+      ({ result }) => {
+        if (result instanceof Error) return;
+        const document = result as DocumentNode;
+        const operation = byText.get(print(document));
+        if (operation) compiled.set(document, compile(schema, operation, { disableLeafSerialization: false }));
+      },
+    onExecute({ args, setExecuteFn }) {
+      const query = compiled.get(args.document);
+      if (query)
+        setExecuteFn(({ rootValue, contextValue, variableValues }) => query(rootValue, contextValue, variableValues));
+    },
+  };
+}
+
+/** An error as a client may see it: with the contract's code, or masked. */
+export function renderError(error: GraphQLError, { call }: Context): GraphQLError {
+  if (error instanceof LimitError) return error;
+  const { originalError: cause } = error;
+  // Without a cause the client's question is at fault: graphql-js says how.
+  const failure =
+    cause && !(cause instanceof GraphQLError) ? asGatewayError(cause, call.requestId) : requestError(error.message);
+  if (failure.code === 'internal_error') call.log.error({ err: cause }, 'unexpected error');
+  return new GraphQLError(failure.message, {
+    nodes: error.nodes,
+    source: error.source,
+    positions: error.positions,
+    path: error.path,
+    originalError: failure,
+    extensions: { code: failure.code, http: { status: failure.status }, ...failure.details },
+  });
+}
+
+const requestError = (message: string) => new GatewayError('invalid_request', message);
+
+export function formatErrors(errors: unknown): readonly GraphQLFormattedError[] {
+  return (Array.isArray(errors) ? errors : [errors]).map((error: GraphQLError) => error.toJSON());
+}

@@ -1,0 +1,268 @@
+import { createSourceEventStream, type ExecutionResult } from 'graphql';
+import type { LiveEvent } from '../../live/events.ts';
+import type { Watch } from '../../live/watch.ts';
+import type { Context } from '../../resolvers/builder.ts';
+import { type Engine, type Prepared, renderError } from './engine.ts';
+
+/** An event as it is sent: executed once and serialised once, for everybody who needs it in this form. */
+export interface Rendered {
+  readonly result: ExecutionResult;
+  /** The result as JSON. */
+  readonly text: string;
+  /** The result as a message of Server-Sent Events. */
+  readonly frame: Buffer;
+}
+
+/** One subscriber of a group. */
+export interface Member extends Watch<Rendered> {
+  /** Ends it like `return`; graphql-ws only takes iterators that have it. */
+  throw(error: unknown): Promise<IteratorResult<Rendered, undefined>>;
+}
+
+export interface Groups {
+  /** Joins those who ask the same; a refusal of the resolver comes back as a result. */
+  join(prepared: Prepared, context: Context): Promise<Member | ExecutionResult>;
+  /** Members at present. */
+  readonly size: number;
+  /** Ends every subscription after its newest event. */
+  close(): void;
+}
+
+export interface GroupHooks {
+  onMember?(field: string, change: 1 | -1): void;
+  onEvent?(): void;
+  /** A member took the newest event after missing others. */
+  onCoalesced?(): void;
+}
+
+interface Group {
+  /** Nobody is in it any more, or what it shows has come to its end. */
+  readonly ended: boolean;
+  join(): Member;
+  close(): void;
+}
+
+/**
+ * Equal questions (operation, variables, what the caller may see) are one group: one subscription below, one execution and
+ * one serialisation an event, however many ask. A member remembers the number of the event it saw last and nothing else:
+ * the next one it is given as what changed, after a gap as the whole state. A member that does not read costs that number.
+ */
+export function createGroups(
+  engine: Engine,
+  contextFor: (context: Context) => Context,
+  hooks: GroupHooks = {},
+): Groups {
+  const groups = new Map<string, Promise<Group | ExecutionResult>>();
+  let size = 0;
+
+  async function open(key: string, prepared: Prepared, context: Context): Promise<Group | ExecutionResult> {
+    // The subscription outlives whoever asked first.
+    const shared = contextFor(context);
+    const events = await createSourceEventStream({
+      schema: engine.schema,
+      document: prepared.document,
+      operationName: prepared.params.operationName,
+      variableValues: prepared.params.variables,
+      contextValue: shared,
+    });
+    if (!(Symbol.asyncIterator in events)) {
+      groups.delete(key);
+      const errors = (events as ExecutionResult).errors?.map(error => renderError(error, context));
+      return errors ? { errors } : (events as ExecutionResult);
+    }
+    const source = events as unknown as Watch<LiveEvent>;
+    const field = prepared.operation.selectionSet.selections[0];
+    const name = field?.kind === 'Field' ? field.name.value : 'other';
+    return createGroup(source, payload => engine.execute(prepared, shared, payload), {
+      onEmpty: () => groups.delete(key),
+      onMember: change => {
+        size += change;
+        hooks.onMember?.(name, change);
+      },
+      onEvent: hooks.onEvent,
+      onCoalesced: hooks.onCoalesced,
+      onError: error => shared.call.log.error({ err: error, field: name }, 'a subscription ended unexpectedly'),
+    });
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+    async join(prepared, context) {
+      const { params, document } = prepared;
+      const question = document.loc?.source.body ?? '';
+      const variables = canonical(params.variables ?? {});
+      const key = JSON.stringify([question, params.operationName, variables, context.call.caller.scope]);
+      for (;;) {
+        let group = groups.get(key);
+        if (!group) {
+          group = open(key, prepared, context);
+          groups.set(key, group);
+          group.catch(() => groups.delete(key));
+        }
+        const opened = await group;
+        if (!('join' in opened)) return opened;
+        // Its last member may have left while we waited.
+        if (!opened.ended) return opened.join();
+      }
+    },
+    close() {
+      for (const group of groups.values()) {
+        group.then(opened => 'close' in opened && opened.close()).catch(() => {});
+      }
+    },
+  };
+}
+
+/** The same value with the keys of its objects in order. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (value === null || typeof value !== 'object') return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([key, entry]) => [key, canonical(entry)]);
+}
+
+type Execute = (payload: unknown) => Promise<ExecutionResult>;
+
+interface GroupEvents {
+  onEmpty(): void;
+  onMember(change: 1 | -1): void;
+  onEvent?: (() => void) | undefined;
+  onCoalesced?: (() => void) | undefined;
+  onError(error: unknown): void;
+}
+
+function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents): Group {
+  const members = new Set<() => void>();
+  let newest: { readonly number: number; readonly forms: Forms } | undefined;
+  let ended = false;
+
+  async function pump() {
+    try {
+      for (let number = 1; ; number++) {
+        const event = await events.next();
+        if (event.done) break;
+        newest = { number, forms: createForms(event.value, execute) };
+        on.onEvent?.();
+        wakeAll();
+      }
+    } catch (error) {
+      on.onError(error);
+    }
+    end();
+  }
+
+  function wakeAll() {
+    for (const wake of [...members]) wake();
+  }
+
+  function end() {
+    if (ended) return;
+    ended = true;
+    on.onEmpty();
+    wakeAll();
+  }
+
+  function close() {
+    void events.return();
+    end();
+  }
+
+  function join(): Member {
+    let seen = 0;
+    let left = false;
+    let waiting: PromiseWithResolvers<void> | undefined;
+    const wake = () => {
+      waiting?.resolve();
+      waiting = undefined;
+    };
+    members.add(wake);
+    on.onMember(1);
+
+    function leave(): Promise<IteratorReturnResult<undefined>> {
+      if (!left) {
+        left = true;
+        members.delete(wake);
+        on.onMember(-1);
+        wake();
+        if (members.size === 0) close();
+      }
+      return Promise.resolve({ done: true, value: undefined });
+    }
+
+    return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+      async next() {
+        while (!left) {
+          if (newest && newest.number > seen) {
+            const inOrder = seen > 0 && newest.number === seen + 1;
+            if (seen > 0 && !inOrder) on.onCoalesced?.();
+            const { forms } = newest;
+            seen = newest.number;
+            return { done: false, value: await (inOrder ? forms.changes() : forms.snapshot()) };
+          }
+          if (ended) return leave();
+          waiting ??= Promise.withResolvers();
+          await waiting.promise;
+        }
+        return { done: true, value: undefined };
+      },
+      return: leave,
+      throw: leave,
+    };
+  }
+
+  void pump();
+  return {
+    get ended() {
+      return ended;
+    },
+    join,
+    close,
+  };
+}
+
+/** The two forms of an event, each rendered when the first member needs it. */
+interface Forms {
+  changes(): Promise<Rendered>;
+  snapshot(): Promise<Rendered>;
+}
+
+function createForms(event: LiveEvent, execute: Execute): Forms {
+  let changes: Promise<Rendered> | undefined;
+  let snapshot: Promise<Rendered> | undefined;
+  return {
+    changes: () => {
+      changes ??= execute(event.changes).then(toRendered);
+      return changes;
+    },
+    snapshot: () => {
+      snapshot ??= execute(event.snapshot).then(toRendered);
+      return snapshot;
+    },
+  };
+}
+
+function toRendered(result: ExecutionResult): Rendered {
+  let text: string | undefined;
+  let frame: Buffer | undefined;
+  return {
+    result,
+    get text() {
+      text ??= JSON.stringify(result);
+      return text;
+    },
+    get frame() {
+      frame ??= sseFrame('next', this.text);
+      return frame;
+    },
+  };
+}
+
+/** A message of the graphql-sse protocol, distinct connections mode. */
+export function sseFrame(event: 'next' | 'complete', data = ''): Buffer {
+  return Buffer.from(`event: ${event}\ndata: ${data}\n\n`);
+}

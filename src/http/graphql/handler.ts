@@ -1,0 +1,125 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ExecutionResult, type GraphQLError, OperationTypeNode } from 'graphql';
+import { createHandler, type OperationContext, parseRequestParams, type Request, type Response } from 'graphql-http';
+import type { Operation } from '../../operations/load.ts';
+import type { Context } from '../../resolvers/builder.ts';
+import { type Engine, formatErrors, type GraphqlParams, type Prepared } from './engine.ts';
+import { type Page, pageSecurityPolicy, renderPage } from './graphiql.ts';
+import type { Groups } from './groups.ts';
+import { LimitError } from './limits.ts';
+import type { Streams } from './sse.ts';
+
+export interface GraphqlOptions {
+  readonly engine: Engine;
+  readonly groups: Groups;
+  readonly streams: Streams;
+  readonly operations: readonly Operation[];
+  readonly graphiql: boolean;
+}
+
+/** One request to `/graphql`: its body, and how to make the context its operation runs in. */
+export interface GraphqlExchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly body: string;
+  contextFor(type: OperationTypeNode): Context;
+}
+
+type GraphqlRequest = Request<GraphqlExchange, undefined>;
+
+/** GraphQL over HTTP: JSON by graphql-http's handler, Server-Sent Events, and GraphiQL for browsers. */
+export function createGraphql({ engine, groups, streams, operations, graphiql }: GraphqlOptions) {
+  const prepared = new WeakMap<object, Prepared>();
+  let page: Promise<Page> | undefined;
+
+  const handler = createHandler<GraphqlExchange, undefined, Context & OperationContext>({
+    onSubscribe(request, params) {
+      try {
+        const ready = engine.prepare(params as GraphqlParams);
+        const args = {
+          schema: engine.schema,
+          document: ready.document,
+          operationName: params.operationName,
+          variableValues: params.variables,
+          contextValue: request.raw.contextFor(ready.operation.operation) as Context & OperationContext,
+        };
+        prepared.set(args, ready);
+        return args;
+      } catch (error) {
+        if (error instanceof LimitError) return refusal(error);
+        return (Array.isArray(error) ? error : [error]) as GraphQLError[];
+      }
+    },
+    execute: args => engine.execute(prepared.get(args) as Prepared, args.contextValue as Context),
+  });
+
+  async function answerStream(request: GraphqlRequest, { res, contextFor }: GraphqlExchange) {
+    let ready: Prepared;
+    try {
+      const params = await parseRequestParams(request);
+      if (Array.isArray(params)) return send(res, params as Response);
+      ready = engine.prepare(params as GraphqlParams);
+    } catch (error) {
+      const errors =
+        error instanceof Error && !('extensions' in error) ? [{ message: error.message }] : formatErrors(error);
+      return send(res, [JSON.stringify({ errors }), { status: 400, statusText: 'Bad Request', headers: json }]);
+    }
+    const type = ready.operation.operation;
+    if (type === OperationTypeNode.MUTATION && request.method === 'GET') {
+      return send(res, [null, { status: 405, statusText: 'Method Not Allowed', headers: { allow: 'POST' } }]);
+    }
+    const context = contextFor(type);
+    if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
+    const joined = await groups.join(ready, context);
+    if ('next' in joined) await streams.stream(res, joined);
+    else streams.single(res, joined as ExecutionResult);
+  }
+
+  async function answerPage({ req, res }: GraphqlExchange) {
+    page ??= renderPage(operations, (req.url ?? '/graphql').split('?')[0] as string);
+    const { html, gzipped } = await page;
+    const zipped = /\bgzip\b/.test(String(req.headers['accept-encoding']));
+    res.writeHead(200, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': pageSecurityPolicy,
+      'content-length': zipped ? gzipped.length : html.length,
+      vary: 'accept-encoding, accept',
+      ...(zipped && { 'content-encoding': 'gzip' }),
+    });
+    res.end(req.method === 'HEAD' ? undefined : zipped ? gzipped : html);
+  }
+
+  return async function handle(exchange: GraphqlExchange): Promise<void> {
+    const { req, res, body } = exchange;
+    const accept = String(req.headers.accept ?? '');
+    if (graphiql && wantsPage(req, accept)) return answerPage(exchange);
+    const request: GraphqlRequest = {
+      method: req.method ?? 'GET',
+      url: req.url ?? '',
+      headers: req.headers as Record<string, string>,
+      body,
+      raw: exchange,
+      context: undefined,
+    };
+    if (accept.includes('text/event-stream')) return answerStream(request, exchange);
+    send(res, await handler(request));
+  };
+}
+
+const json = { 'content-type': 'application/json; charset=utf-8' };
+
+/** A document over a limit is refused with 400 whatever the client accepts. */
+const refusal = (error: LimitError): Response => [
+  JSON.stringify({ errors: formatErrors(error) }),
+  { status: 400, statusText: 'Bad Request', headers: json },
+];
+
+function wantsPage({ method, url = '' }: IncomingMessage, accept: string): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  return accept.includes('text/html') && !new URLSearchParams(url.split('?')[1]).has('query');
+}
+
+function send(res: ServerResponse, [body, { status, headers }]: Response): void {
+  res.writeHead(status, { ...headers, ...(body !== null && { 'content-length': Buffer.byteLength(body) }) });
+  res.end(body ?? undefined);
+}

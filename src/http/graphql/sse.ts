@@ -1,0 +1,72 @@
+import type { ServerResponse } from 'node:http';
+import type { ExecutionResult } from 'graphql';
+import { type Member, sseFrame } from './groups.ts';
+
+/** Quiet streams say something this often, in milliseconds: clients and gateways drop a silent one after 15 to 300 s. */
+const commentMs = 15_000;
+const comment = Buffer.from(':\n\n');
+
+export interface Streams {
+  /** Sends what a member gets until it ends or the client leaves. Resolves when the stream is over. */
+  stream(res: ServerResponse, member: Member): Promise<void>;
+  /** Sends one result and completes. */
+  single(res: ServerResponse, result: ExecutionResult): void;
+  close(): void;
+}
+
+/** Server-Sent Events in the distinct connections mode of graphql-sse. One timer keeps all quiet streams open. */
+export function createStreams(): Streams {
+  const open = new Set<ServerResponse>();
+  const timer = setInterval(() => {
+    // A stream that is behind is not quiet: what it needs is on its way.
+    for (const res of open) if (!res.writableNeedDrain) res.write(comment);
+  }, commentMs).unref();
+
+  function begin(res: ServerResponse) {
+    res.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      connection: 'keep-alive',
+    });
+  }
+
+  return {
+    async stream(res, member) {
+      begin(res);
+      res.write(comment);
+      open.add(res);
+      res.once('close', () => {
+        open.delete(res);
+        void member.return();
+      });
+      for (;;) {
+        const next = await member.next();
+        if (next.done) break;
+        if (!res.write(next.value.frame)) await drained(res);
+      }
+      open.delete(res);
+      if (!res.destroyed) res.end(sseFrame('complete'));
+    },
+    single(res, result) {
+      begin(res);
+      res.write(sseFrame('next', JSON.stringify(result)));
+      res.end(sseFrame('complete'));
+    },
+    close: () => clearInterval(timer),
+  };
+}
+
+/** Resolves when the socket takes more, or is gone. */
+function drained(res: ServerResponse): Promise<void> {
+  if (res.destroyed) return Promise.resolve();
+  return new Promise(resolve => {
+    const settle = () => {
+      res.off('drain', settle);
+      res.off('close', settle);
+      resolve();
+    };
+    res.on('drain', settle);
+    res.on('close', settle);
+  });
+}
