@@ -38,7 +38,7 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-export interface HttpStream {
+interface HttpStream {
   readonly answer: HttpAnswer;
   /** The body, when the status is 2xx and it is not a web page; otherwise `answer.text` holds its beginning. */
   readonly chunks?: AsyncIterable<Uint8Array>;
@@ -62,7 +62,7 @@ const refusalLimit = 64 * 1024;
  * undici ends a request by itself after 300 s without headers or without body bytes. A load answers after minutes and a
  * pull is silent while it verifies, so both timers are off; our own budgets bound what must be bounded.
  */
-export const timeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
+const timeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 const connectTimeoutMs = 5_000;
 
 export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient {
@@ -228,7 +228,7 @@ function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
+const seconds = (ms: number) => (ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`);
 
 // --- bodies ----------------------------------------------------------------------------------------------------------
 
@@ -319,7 +319,8 @@ export function transportWords(error: unknown, endpoint: string, product: string
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
       return `the answer of ${endpoint} is not as long as it said`;
     default:
-      if (code.startsWith('HPE_')) return `${endpoint} does not speak HTTP (${code}); check scheme and port`;
+      if (code.startsWith('HPE_') || (error as Error | undefined)?.name === 'HTTPParserError')
+        return `${endpoint} does not speak HTTP; check scheme and port`;
       if (code.startsWith('ERR_SSL_')) return `${endpoint} does not speak TLS (${code}); should it be http://?`;
       if (/CERT|SIGNATURE|TLS/.test(code)) return `the certificate of ${endpoint} is not accepted (${code})`;
       return `no answer from ${endpoint}: ${code || oneLine(messageOf(error), 200)}`;

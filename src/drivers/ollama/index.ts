@@ -7,7 +7,7 @@ import { checkEndpoint, readBudgetMs } from '../http.ts';
 import { createOllamaClient } from './client.ts';
 import { lemonadeFound } from './errors.ts';
 import { parseKeepAlive } from './keepAlive.ts';
-import { canonicalName, findModel, isCloudName, sameModel } from './names.ts';
+import { canonicalName, findModel, isCloudName, isNamed } from './names.ts';
 import { type HostMemory, memTotalOf, nodeOf } from './node.ts';
 import { isRemote, lemonadeVersion, loadedOf, looksLikeLemonade, modelOf } from './wire.ts';
 
@@ -76,7 +76,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     if (!embedsOnly && (await ollama.generate(call, model, value, loadBudgetMs))) return;
     await ollama.embed(call, model, value, until - Date.now());
     const there = (await loaded(call)).some(
-      row => sameModel(row.name, model) || (row.digest !== undefined && row.digest === listed?.digest),
+      row => isNamed(row.name, model) || (row.digest !== undefined && row.digest === listed?.digest),
     );
     if (!there)
       throw backendError(
