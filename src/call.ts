@@ -35,21 +35,36 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
-export function createCall({ caller = anonymous, requestId, log, signal, timeoutMs }: CallOptions): Call {
-  const id = requestId ?? randomUUID();
-  const signals = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)].filter(
-    s => s !== undefined,
-  );
+/** Most calls never wait for anything, so what only waiting needs is made when it is first asked for. */
+export function createCall({ caller = anonymous, requestId = randomUUID(), timeoutMs, ...given }: CallOptions): Call {
+  const began = Date.now();
+  let log: Logger | undefined;
+  let signal: AbortSignal | undefined;
   return {
     caller,
-    requestId: id,
-    log: log.child({ requestId: id, caller: caller.name }),
-    signal: signals.length === 1 ? (signals[0] as AbortSignal) : AbortSignal.any(signals),
-    deadline: timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs,
+    requestId,
+    deadline: timeoutMs === undefined ? Number.POSITIVE_INFINITY : began + timeoutMs,
+    get log() {
+      log ??= given.log.child({ requestId, caller: caller.name });
+      return log;
+    },
+    get signal() {
+      signal ??= firstOf(given.signal, timeoutMs === undefined ? undefined : began + timeoutMs - Date.now());
+      return signal;
+    },
   };
+}
+
+const never = new AbortController().signal;
+
+function firstOf(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
+  if (timeoutMs === undefined) return signal ?? never;
+  const timeout = AbortSignal.timeout(Math.max(0, timeoutMs));
+  return signal ? AbortSignal.any([signal, timeout]) : timeout;
 }
 
 /** The same caller's work when nobody waits for it any more: a job, a load that outlives its request. */
 export function detached(call: Call, signal: AbortSignal, log: Logger = call.log): Call {
-  return { ...call, log, signal, deadline: Number.POSITIVE_INFINITY };
+  const { caller, requestId } = call;
+  return { caller, requestId, log, signal, deadline: Number.POSITIVE_INFINITY };
 }

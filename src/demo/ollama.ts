@@ -9,16 +9,16 @@
  *
  * It is only worth what it shares with a real server, so `test/demo/ollama.test.ts` can put one in its place: start a
  * throw-away Ollama, and run that file with `OLLAMA_REAL_URL=http://127.0.0.1:11434` and, to allow it to pull, load and
- * delete, `OLLAMA_REAL_MODEL=all-minilm:22m` (any tiny model that the server does not have yet).
+ * delete, `OLLAMA_REAL_MODEL=all-minilm:22m` (any tiny embedding model that the server does not have yet).
  */
 
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Machine, route } from './ollama/api.ts';
+import { text } from 'node:stream/consumers';
+import { answerTo, type Incoming, type Machine } from './ollama/api.ts';
 import { type Clock, realClock } from './ollama/clock.ts';
 import { featuresOf } from './ollama/features.ts';
-import { isAllowedHost, isAllowedOrigin } from './ollama/http/admission.ts';
 import { type Fault, faultPlan } from './ollama/http/faults.ts';
 import { send } from './ollama/http/sending.ts';
 import { parseDuration, readKeepAlive } from './ollama/keepAlive.ts';
@@ -37,12 +37,10 @@ import {
 } from './ollama/models.ts';
 import { parseName } from './ollama/names.ts';
 import type { PullTimings } from './ollama/pulls.ts';
-import { ApiError, empty, type Reply, refusal } from './ollama/reply.ts';
 import { expire, expiresAt, preload, runnersOf } from './ollama/runners.ts';
 
-export { type Clock, type ManualClock, manualClock } from './ollama/clock.ts';
-export type { Fault } from './ollama/http/faults.ts';
-export type { EmulatedModel, RegistryModel } from './ollama/models.ts';
+export { manualClock } from './ollama/clock.ts';
+export type { RegistryModel } from './ollama/models.ts';
 
 /** How long things take, in milliseconds; models may say otherwise for themselves. */
 export interface Timings extends PullTimings {
@@ -103,7 +101,7 @@ export interface OllamaOptions {
 }
 
 /** A model in memory. */
-export interface Loaded {
+interface Loaded {
   readonly name: string;
   /** Undefined for ever. */
   readonly expiresAt: Date | undefined;
@@ -113,16 +111,12 @@ export interface Loaded {
 }
 
 /** A request as it came. */
-export interface RecordedRequest {
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
+interface RecordedRequest extends Incoming {
   /** The parsed document, or the text when it is none; undefined when empty. */
   readonly body: unknown;
   /** By the emulator's clock. */
   readonly at: number;
-  /** How it ended: the answer went out whole, or the connection was lost before. */
+  /** How it ended, once nothing is left of it: the answer went out whole, or the connection was lost before. */
   readonly ended: Promise<'answered' | 'cut'>;
 }
 
@@ -189,59 +183,43 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
       contextLength: options.contextLength ?? 4096,
       utcOffset: options.utcOffset ?? '+02:00',
       cloud: options.cloud ?? 'signed-out',
+      origins: options.origins ?? [],
+      checkHost: options.checkHost ?? true,
       complete: options.complete ?? (model => `This is ${model}, emulated: every question gets this answer.`),
     };
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const left = new AbortController();
-    const { promise: ended, resolve: end } = Promise.withResolvers<'answered' | 'cut'>();
+    const gone = new AbortController();
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
     response.once('close', () => {
-      end(response.writableFinished ? 'answered' : 'cut');
-      left.abort();
+      gone.abort();
+      close();
     });
-    try {
-      const raw = await textOf(request);
-      const { method = 'GET', headers } = request;
-      const path = (request.url ?? '/').replace(/\?.*$/, '');
-      requests.push({ method, path, headers, body: parsed(raw), at: clock.now(), ended });
-      for (const look of waiting) look();
+    const raw = await textOf(request);
+    if (raw === undefined) return;
 
-      const fault = faults.meet(method, path);
+    const { method = 'GET', url = '/', headers } = request;
+    const incoming = { method, path: url.replace(/\?.*$/, ''), headers, raw };
+    const ended = respond(incoming, response, gone.signal).then(async () => {
+      await closed;
+      return response.writableFinished ? ('answered' as const) : ('cut' as const);
+    });
+    requests.push({ ...incoming, body: parsed(raw), at: clock.now(), ended });
+    for (const look of waiting) look();
+  }
+
+  async function respond(incoming: Incoming, response: ServerResponse, signal: AbortSignal): Promise<void> {
+    const fault = faults.meet(incoming.method, incoming.path);
+    try {
       if (fault?.kind === 'hang') return;
-      if (fault?.kind === 'delay') await clock.sleep(fault.ms, left.signal);
-      if (fault?.kind === 'drop' && fault.afterBytes === undefined) return void request.destroy();
-      const reply = fault?.kind === 'answer' ? scripted(fault) : await replyTo(method, path, headers, raw, left.signal);
-      await send(response, reply, fault && fault.kind !== 'delay' ? fault : {}, clock, left.signal);
+      if (fault?.kind === 'delay') await clock.sleep(fault.ms, signal);
+      if (fault?.kind === 'drop' && fault.afterBytes === undefined) return void response.destroy();
+      const reply = fault?.kind === 'answer' ? scripted(fault) : await answerTo(incoming, machine, signal);
+      await send(response, reply, fault && fault.kind !== 'delay' ? fault : {}, clock, signal);
     } catch (error) {
-      // Whoever has left cannot be told.
-      if (left.signal.aborted || request.destroyed) return;
-      response.destroy();
-      throw error;
-    }
-  }
-
-  async function replyTo(
-    method: string,
-    path: string,
-    headers: IncomingHttpHeaders,
-    raw: string,
-    signal: AbortSignal,
-  ): Promise<Reply> {
-    const { origin } = headers;
-    if (origin !== undefined && !isAllowedOrigin(origin, headers.host, options.origins ?? [])) return empty(403);
-    if ((options.checkHost ?? true) && machine.features.hostCheck && !isAllowedHost(headers.host)) return empty(403);
-    if (method === 'OPTIONS') return empty(204, readableBy(origin));
-    const reply = await routed(method, path, raw, signal);
-    return { ...reply, headers: { ...reply.headers, ...readableBy(origin) } };
-  }
-
-  async function routed(method: string, path: string, raw: string, signal: AbortSignal): Promise<Reply> {
-    try {
-      return await route(method, path, raw, machine, signal);
-    } catch (error) {
-      if (error instanceof ApiError) return refusal(error);
-      throw error;
+      // Whoever is gone cannot be told.
+      if (!signal.aborted) throw error;
     }
   }
 
@@ -335,10 +313,13 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
   };
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8');
+/** The body, or nothing when the client left before it was whole. */
+async function textOf(request: IncomingMessage): Promise<string | undefined> {
+  try {
+    return await text(request);
+  } catch {
+    return undefined;
+  }
 }
 
 function parsed(raw: string): unknown {
@@ -353,6 +334,3 @@ function parsed(raw: string): unknown {
 function scripted({ status = 200, contentType = 'application/json', headers = {}, body }: Fault & { kind: 'answer' }) {
   return { status, headers: { ...(contentType && { 'content-type': contentType }), ...headers }, body };
 }
-
-const readableBy = (origin: string | undefined): Record<string, string> =>
-  origin === undefined ? {} : { 'access-control-allow-origin': origin, vary: 'Origin' };

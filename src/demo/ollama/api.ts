@@ -1,9 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { completion, completionLines, embedding, type Generation, wordsOf } from './completions.ts';
+import { isAllowedHost, isAllowedOrigin } from './http/admission.ts';
 import { readKeepAlive } from './keepAlive.ts';
 import { capabilitiesOf, findModel, newestFirst, remove, type StoredModel, spelledAsStored } from './models.ts';
 import { display, type Name, parseName, splitSource, stubName } from './names.ts';
 import { type Puller, type PullLine, pull } from './pulls.ts';
-import { ApiError, empty, json, ndjson, type Reply, text } from './reply.ts';
+import { ApiError, empty, json, ndjson, type Reply, refusal, text } from './reply.ts';
 import { bind, type Fields } from './requests.ts';
 import { acquire, expire, type Memory, type Runner, release, runnersOf, type Use } from './runners.ts';
 import { fullName, goTime, psRow, showDocument, tagsRow } from './wire.ts';
@@ -18,12 +20,41 @@ export interface Machine extends Memory, Puller {
   /** Between two words of a completion. */
   readonly tokenMs: number;
   readonly complete: (model: string, prompt: string) => string;
+  /** Browser pages allowed besides the local ones. */
+  readonly origins: readonly string[];
+  /** Whether it is bound to loopback only, and so refuses foreign `Host`s. */
+  readonly checkHost: boolean;
 }
 
 type Handler = (raw: string, machine: Machine, signal: AbortSignal) => Reply | Promise<Reply>;
 
-/** The answer to a request, by path and method. */
-export function route(method: string, path: string, raw: string, machine: Machine, signal: AbortSignal) {
+/** A request whose body is here. */
+export interface Incoming {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly raw: string;
+}
+
+/** The answer to a request, which may be a refusal. */
+export async function answerTo(incoming: Incoming, machine: Machine, signal: AbortSignal): Promise<Reply> {
+  const { origin, host } = incoming.headers;
+  if (origin !== undefined && !isAllowedOrigin(origin, host, machine.origins)) return empty(403);
+  if (machine.checkHost && machine.features.hostCheck && !isAllowedHost(host)) return empty(403);
+  const cors: Record<string, string> =
+    origin === undefined ? {} : { 'access-control-allow-origin': origin, vary: 'Origin' };
+  if (incoming.method === 'OPTIONS') return empty(204, cors);
+  try {
+    const reply = await route(incoming, machine, signal);
+    return { ...reply, headers: { ...reply.headers, ...cors } };
+  } catch (error) {
+    if (error instanceof ApiError) return refusal(error, cors);
+    throw error;
+  }
+}
+
+function route({ method, path, raw }: Incoming, machine: Machine, signal: AbortSignal) {
   const methods = routesOf(machine)[path];
   const handler = methods?.[method];
   if (handler) return handler(raw, machine, signal);

@@ -4,7 +4,7 @@ import type { Download } from './pulls.ts';
 import type { Runner } from './runners.ts';
 
 /** What a model is and how it behaves in memory. */
-export interface ModelFacts {
+interface ModelFacts {
   /** `gguf`, `safetensors`, or '' for a cloud stub. */
   readonly format?: string;
   readonly family?: string;
@@ -28,7 +28,7 @@ export interface ModelFacts {
   readonly loadError?: string;
 }
 
-export interface Layer {
+interface Layer {
   readonly bytes: number;
   /** With the `sha256:` prefix; made from the model's name when absent. Models that share weights share digests. */
   readonly digest?: string;
@@ -58,7 +58,7 @@ export interface RegistryModel extends ModelFacts {
   readonly failure?: PullFailure;
 }
 
-export interface PullFailure {
+interface PullFailure {
   /** At the manifest, when so many bytes of all layers are there, or when the digests are verified. */
   readonly at: 'manifest' | 'verify' | number;
   /** Of the `error` line; a digest mismatch is worded by the server. */

@@ -54,7 +54,7 @@ interface Part {
 const endOf = ({ failure, bytes }: Download) => failure?.at ?? bytes;
 
 /** Bytes that are there at an instant. */
-export function completedAt(download: Download, now: number): number {
+function completedAt(download: Download, now: number): number {
   const { from, msPerByte, stall } = download;
   let moving = now - download.startedAt - download.firstByteMs;
   if (moving < 0) return from;
@@ -67,7 +67,7 @@ export function completedAt(download: Download, now: number): number {
 }
 
 /** When it is complete, or fails. */
-export function endsAt(download: Download): number {
+function endsAt(download: Download): number {
   const end = endOf(download);
   const stalled = download.stall && end > download.stall.at ? download.stall.ms : 0;
   return download.startedAt + download.firstByteMs + (end - download.from) * download.msPerByte + stalled;

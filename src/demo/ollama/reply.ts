@@ -20,7 +20,7 @@ export class ApiError extends Error {
 }
 
 /** JSON as Go writes it: the characters that mean something to HTML are escaped. */
-export function encode(value: unknown): string {
+function encode(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
     character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -41,8 +41,10 @@ export const text = (body: string, status = 200, headers: Record<string, string>
 
 export const empty = (status = 200, headers: Record<string, string> = {}): Reply => ({ status, headers, body: '' });
 
-export const refusal = ({ status, message, details }: ApiError, contentType?: string): Reply =>
-  json({ error: message, ...details }, status, contentType);
+export function refusal({ status, message, details }: ApiError, headers: Record<string, string>): Reply {
+  const reply = json({ error: message, ...details }, status);
+  return { ...reply, headers: { ...reply.headers, ...headers } };
+}
 
 export const ndjson = (lines: AsyncIterable<unknown>): Reply => ({
   status: 200,

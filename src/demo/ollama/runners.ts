@@ -47,7 +47,7 @@ export const expiresAt = ({ idleSince, keepAliveMs }: Runner, now: number) => (i
 const isUsable = (runner: Runner, now: number) => runner.busy > 0 || now < expiresAt(runner, now);
 
 /** Lets the past take effect: runners whose time is over are gone. */
-export function settle({ state, clock, unloadMs }: Memory): void {
+function settle({ state, clock, unloadMs }: Memory): void {
   for (const [weights, runner] of state.runners) {
     if (!isUsable(runner, clock.now() - unloadMs)) state.runners.delete(weights);
   }

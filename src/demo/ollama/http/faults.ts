@@ -1,5 +1,5 @@
 /** What goes wrong. */
-export type FaultAction =
+type FaultAction =
   /** The request is taken and never answered. */
   | { readonly kind: 'hang' }
   /** The request is answered late. */

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../reply.ts';
 
@@ -35,21 +35,27 @@ export async function send(
   for await (const whole of document ? [document] : (body as AsyncIterable<string | Uint8Array>)) {
     for (const piece of cut(Buffer.from(whole), shape.pieceBytes)) {
       if (left <= piece.byteLength) {
-        await write(response, piece.subarray(0, left), signal);
+        await write(response, piece.subarray(0, left));
         response.destroy();
         return;
       }
       left -= piece.byteLength;
-      await write(response, piece, signal);
-      await clock.sleep(shape.everyMs ?? 0, signal);
+      await write(response, piece);
+      if (shape.everyMs) await clock.sleep(shape.everyMs, signal);
+      // A reader in the same process gets each piece by itself only when it has a turn in between.
+      else if (shape.pieceBytes !== undefined) await turn();
     }
   }
   if (shape.afterBytes === undefined) response.end();
   else response.destroy();
 }
 
-async function write(response: ServerResponse, piece: Buffer, signal: AbortSignal): Promise<void> {
-  if (piece.byteLength > 0 && !response.write(piece)) await once(response, 'drain', { signal });
+/** Resolves when the piece has left: a slow reader holds the writer back, and a drop afterwards does not take it along. */
+function write(response: ServerResponse, piece: Buffer): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // That the reader is gone is no failure of ours, and the signal tells.
+  response.write(piece, () => resolve());
+  return promise;
 }
 
 function cut(bytes: Buffer, size = Math.max(1, bytes.byteLength)): Buffer[] {

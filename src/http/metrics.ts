@@ -1,0 +1,141 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ListenAddress } from '../config-values.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { Gateway } from '../resolvers/builder.ts';
+import type { GroupHooks } from './graphql/groups.ts';
+
+/** What the process counts, and where Prometheus reads it. */
+export interface Metrics {
+  onRequest(surface: string, method: string, res: ServerResponse): void;
+  onToolCall(tool: string, code: ErrorCode | undefined, seconds: number): void;
+  readonly groupHooks: GroupHooks;
+  /** Serves `/metrics` on an address of its own. Resolves to how to close it. */
+  serve(address: ListenAddress): Promise<{ url: string; close(): Promise<void> }>;
+}
+
+const prefix = 'model_manager_';
+/** Seconds, from a kept answer to a model that takes minutes to load. */
+const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
+
+/** Base units, bounded labels: no user, model, path or error text ever becomes one. */
+export function createMetrics(gateway: Gateway): Metrics {
+  const register = new Registry();
+  collectDefaultMetrics({ register });
+  const registers = [register];
+
+  const build = new Gauge({
+    name: `${prefix}build_info`,
+    help: 'What runs here; always 1.',
+    labelNames: ['version', 'commit'],
+    registers,
+  });
+  build.set({ version: gateway.build.version, commit: gateway.build.commit }, 1);
+
+  const requests = new Counter({
+    name: `${prefix}http_requests_total`,
+    help: 'Answered requests.',
+    labelNames: ['surface', 'method', 'code'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: `${prefix}http_request_duration_seconds`,
+    help: 'From the request to the end of its answer; streams count until they close.',
+    labelNames: ['surface'],
+    buckets,
+    registers,
+  });
+  const toolCalls = new Counter({
+    name: `${prefix}mcp_tool_calls_total`,
+    help: 'Calls of tools; `code` is ok or the code of the refusal.',
+    labelNames: ['tool', 'code'],
+    registers,
+  });
+  const toolDurations = new Histogram({
+    name: `${prefix}mcp_tool_duration_seconds`,
+    help: 'Duration of tool calls.',
+    labelNames: ['tool'],
+    buckets,
+    registers,
+  });
+  const subscriptions = new Gauge({
+    name: `${prefix}subscriptions`,
+    help: 'Subscribers at present.',
+    labelNames: ['field'],
+    registers,
+  });
+  const events = new Counter({
+    name: `${prefix}subscription_events_total`,
+    help: 'Events that groups of subscribers were given.',
+    registers,
+  });
+  const coalesced = new Counter({
+    name: `${prefix}subscription_coalesced_total`,
+    help: 'Times a slow subscriber was given the newest state after missing others.',
+    registers,
+  });
+  new Gauge({
+    name: `${prefix}backend_up`,
+    help: 'Whether a backend was healthy when last looked at; absent before the first look.',
+    labelNames: ['backend'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { name, status } of gateway.registry.backends) {
+        const seen = status.current;
+        if (seen) this.set({ backend: name }, !seen.error && seen.value?.healthy ? 1 : 0);
+      }
+    },
+  });
+  new Gauge({
+    name: `${prefix}jobs`,
+    help: 'Jobs that are kept, by where they are.',
+    labelNames: ['backend', 'type', 'phase'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { backend, type, phase } of gateway.jobs.store.list()) this.inc({ backend, type, phase });
+    },
+  });
+
+  return {
+    onRequest(surface, method, res) {
+      const end = durations.startTimer({ surface });
+      res.once('close', () => {
+        end();
+        requests.inc({ surface, method: knownMethods.has(method) ? method : 'other', code: res.statusCode });
+      });
+    },
+    onToolCall(tool, code, seconds) {
+      toolCalls.inc({ tool, code: code ?? 'ok' });
+      toolDurations.observe({ tool }, seconds);
+    },
+    groupHooks: {
+      onMember: (field, change) => subscriptions.inc({ field }, change),
+      onEvent: () => events.inc(),
+      onCoalesced: () => coalesced.inc(),
+    },
+    async serve({ host, port }) {
+      const server = createServer(async (req, res) => {
+        if (req.url?.split('?')[0] !== '/metrics') return void res.writeHead(404).end();
+        res.setHeader('content-type', register.contentType);
+        res.end(await register.metrics());
+      });
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      server.once('error', reject);
+      server.listen(port, host, resolve);
+      await promise;
+      const bound = server.address() as AddressInfo;
+      return {
+        url: `http://localhost:${bound.port}/metrics`,
+        close: async () => {
+          server.close();
+          server.closeAllConnections();
+        },
+      };
+    },
+  };
+}
+
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']);

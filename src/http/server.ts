@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type GraphQLSchema, OperationTypeNode } from 'graphql';
+import type { Logger } from 'pino';
+import { type Call, createCall } from '../call.ts';
+import type { ListenAddress } from '../config-values.ts';
+import { createMcp } from '../mcp/index.ts';
+import type { Operation } from '../operations/load.ts';
+import { createRun } from '../operations/run.ts';
+import type { Context, Gateway } from '../resolvers/builder.ts';
+import { createRest, type RestResponse, bodyLimit as restBodyLimit, textResponse } from '../rest-compat/respond.ts';
+import { readBody } from './body.ts';
+import { createEngine } from './graphql/engine.ts';
+import { createGroups } from './graphql/groups.ts';
+import { createGraphql } from './graphql/handler.ts';
+import { createStreams } from './graphql/sse.ts';
+import { createWebSockets } from './graphql/websocket.ts';
+import { isForeignHost, isForeignOrigin, isLoopbackAddress, isLoopbackHost } from './guard.ts';
+import { checkBackends } from './health.ts';
+import type { Metrics } from './metrics.ts';
+
+export interface ServerOptions {
+  readonly gateway: Gateway;
+  readonly schema: GraphQLSchema;
+  readonly operations: readonly Operation[];
+  readonly log: Logger;
+  /** The text of `GET /api/v1/openapi.yaml`. */
+  readonly openApi: string;
+  readonly graphiql: boolean;
+  /** Path of the MCP endpoint; undefined when it is off. */
+  readonly mcpPath: string | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
+export interface GatewayServer {
+  /** Rejects when the address cannot be had. Resolves to the root URL, by a name of this machine. */
+  listen(address: ListenAddress): Promise<string>;
+  /** Ends every stream after its newest event, finishes what is under way within `graceMs`, and stops. */
+  close(graceMs: number): Promise<void>;
+}
+
+const graphqlPath = '/graphql';
+/** Bytes of a GraphQL request and of an MCP message at most. */
+const graphqlBodyLimit = 256 * 1024;
+const mcpBodyLimit = 1024 * 1024;
+/** A read is answered within this, in milliseconds: the platform's callers give up soon after. */
+const readMs = 10_000;
+/** A tool call is answered before its callers give up after 10 s. */
+const toolMs = 9_000;
+
+/** One request on the wire. */
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly path: string;
+  readonly query: string;
+  call(timeoutMs?: number): Call;
+}
+
+/** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
+export function createGatewayServer(options: ServerOptions): GatewayServer {
+  const { gateway, schema, operations, log, metrics } = options;
+  const run = createRun(schema, operations);
+  const contextFor = (call: Call): Context => ({ gateway, call });
+  const rest = createRest({ operations, run, contextFor: (call, reads) => ({ gateway, call, reads }) });
+  const mcp = createMcp({ operations, run, contextFor, build: gateway.build, onCall: metrics?.onToolCall });
+  const engine = createEngine(schema, operations);
+  const groups = createGroups(
+    engine,
+    // A group serves everybody who asks the same, so it works on nobody's request.
+    ({ call }) => contextFor(createCall({ caller: call.caller, log })),
+    metrics?.groupHooks,
+  );
+  const streams = createStreams();
+  const graphql = createGraphql({ engine, groups, streams, operations, graphiql: options.graphiql });
+  const sockets = createWebSockets({
+    engine,
+    groups,
+    contextFor: signal => contextFor(createCall({ log, signal })),
+  });
+  let stopping = false;
+
+  async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
+    switch (path) {
+      case '/healthz':
+        return sendGet(req, res, textResponse(200, 'ok'));
+      case '/readyz':
+        return sendGet(req, res, stopping ? textResponse(503, 'stopping') : textResponse(200, 'ok'));
+      case '/backendz':
+        return sendGet(req, res, await checkBackends(gateway.registry, log));
+      case '/api/v1/openapi.yaml':
+        return sendGet(req, res, {
+          status: 200,
+          headers: { 'content-type': 'application/yaml' },
+          body: options.openApi,
+        });
+      case graphqlPath:
+        return handleGraphql(req, res, call);
+      case options.mcpPath:
+        return handleMcp(req, res, call);
+    }
+    const match = rest.match(req.method ?? '', path);
+    const isPost = match !== undefined && 'route' in match && match.route.rest.method === 'POST';
+    const body = isPost ? (await readBody(req, restBodyLimit)).text : '';
+    const isMutation = match !== undefined && 'route' in match && match.route.operation.type !== 'query';
+    const request = {
+      method: req.method ?? '',
+      path,
+      query: new URLSearchParams(query),
+      body,
+      ifNoneMatch: req.headers['if-none-match'],
+    };
+    send(req, res, await rest.respond(request, call(isMutation ? undefined : readMs)));
+  }
+
+  async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
+    if (Number(req.headers['content-length'] ?? 0) > graphqlBodyLimit) return tooLarge(req, res, graphqlBodyLimit);
+    const body = req.method === 'POST' ? await readBody(req, graphqlBodyLimit) : { text: '', over: false };
+    if (body.over) return tooLarge(req, res, graphqlBodyLimit);
+    return graphql({
+      req,
+      res,
+      body: body.text,
+      contextFor: type => contextFor(call(type === OperationTypeNode.QUERY ? readMs : undefined)),
+    });
+  }
+
+  async function handleMcp(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
+    const isLocal = isLoopbackAddress(req.socket.localAddress);
+    if ((isLocal && isForeignHost(req)) || isForeignOrigin(req)) {
+      return send(req, res, textResponse(403, 'this server is asked for by another name or page than its own'));
+    }
+    const body = req.method === 'POST' ? await readBody(req, mcpBodyLimit) : { text: '', over: false };
+    if (body.over) return tooLarge(req, res, mcpBodyLimit);
+    await mcp.handle(req, res, parseJson(body.text), call(toolMs));
+  }
+
+  const server = createServer((req, res) => {
+    const exchange = createExchange(req, res, log);
+    metrics?.onRequest(surfaceOf(exchange.path), req.method ?? '', res);
+    if (listensLocally(server) && isForeignHost(req)) {
+      return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
+    }
+    handle(exchange).catch(error => fail(error, exchange));
+  });
+  server.requestTimeout = 300_000;
+  server.headersTimeout = 10_000;
+  server.keepAliveTimeout = 120_000;
+
+  function surfaceOf(path: string) {
+    if (path === graphqlPath) return 'graphql';
+    if (path === options.mcpPath) return 'mcp';
+    return path.startsWith('/api/') ? 'rest' : 'health';
+  }
+
+  server.on('upgrade', (req, socket, head) => {
+    const refused = (listensLocally(server) && isForeignHost(req)) || isForeignOrigin(req);
+    const path = (req.url ?? '').split('?')[0];
+    if (refused || path !== graphqlPath) {
+      const status = refused ? '403 Forbidden' : '404 Not Found';
+      socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    sockets.upgrade(req, socket, head);
+  });
+
+  return {
+    async listen({ host, port }) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      server.once('error', reject);
+      server.listen(port, host, resolve);
+      await promise;
+      server.off('error', reject);
+      const bound = server.address() as AddressInfo;
+      const isAny = bound.address === '::' || bound.address === '0.0.0.0';
+      const name = isAny ? 'localhost' : bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+      return `http://${name}:${bound.port}`;
+    },
+    async close(graceMs) {
+      stopping = true;
+      const closed = new Promise<void>(resolve => {
+        server.close(() => resolve());
+      });
+      groups.close();
+      streams.close();
+      await Promise.all([sockets.close(), mcp.close()]);
+      server.closeIdleConnections();
+      const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Undefined when the text is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const requestIdPattern = /^[\w.:-]{1,128}$/;
+
+function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger): Exchange {
+  const given = req.headers['x-request-id'];
+  const requestId = typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
+  const gone = new AbortController();
+  res.once('close', () => {
+    if (!res.writableFinished) gone.abort(new DOMException('the client has left', 'AbortError'));
+  });
+  res.setHeader('x-request-id', requestId);
+  const url = req.url ?? '/';
+  const mark = url.indexOf('?');
+  return {
+    req,
+    res,
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    call: timeoutMs => createCall({ requestId, log, signal: gone.signal, timeoutMs }),
+  };
+}
+
+function listensLocally(server: Server): boolean {
+  const address = server.address();
+  return address !== null && typeof address === 'object' && isLoopbackHost(hostOf(address));
+}
+
+const hostOf = ({ address, family }: AddressInfo) => (family === 'IPv6' ? `[${address}]` : address);
+
+/** What nobody expected: it is in the log, and the client learns where to look. */
+function fail(error: unknown, { res, call }: Exchange): void {
+  const { log, requestId } = call();
+  if (res.destroyed) return;
+  log.error({ err: error }, 'unexpected error');
+  if (res.headersSent) return void res.destroy();
+  res.writeHead(500, { 'content-type': 'application/json' });
+  const message = `unexpected error; the log has it under request ${requestId}`;
+  res.end(`${JSON.stringify({ error: { code: 'internal_error', message } })}\n`);
+}
+
+function tooLarge(req: IncomingMessage, res: ServerResponse, limit: number): void {
+  // What is still on its way is not waited for.
+  res.setHeader('connection', 'close');
+  send(req, res, textResponse(413, `the body is larger than ${limit} bytes`));
+}
+
+/** Fixed documents take GET and HEAD. */
+function sendGet(req: IncomingMessage, res: ServerResponse, response: RestResponse): void {
+  const isRead = req.method === 'GET' || req.method === 'HEAD';
+  send(req, res, isRead ? response : textResponse(405, 'Method Not Allowed', { allow: 'GET, HEAD' }));
+}
+
+function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: RestResponse): void {
+  res.writeHead(status, status === 304 ? headers : { ...headers, 'content-length': Buffer.byteLength(body) });
+  res.end(req.method === 'HEAD' || status === 304 ? undefined : body);
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+/** The command line. What a command needs is imported when it runs, so that `--help` answers at once. */
+
+const [command, ...rest] = process.argv.slice(2);
+const wantsHelp = rest.some(word => word === '--help' || word === '-h' || word === '-help');
+
+switch (command) {
+  case 'serve':
+    await (wantsHelp ? printServeHelp() : runServe(rest));
+    break;
+  case 'demo': {
+    const { runDemo } = await import('./demo.ts');
+    await runDemo(rest);
+    break;
+  }
+  case 'schema': {
+    const { writeSchema } = await import('./schema.ts');
+    writeSchema();
+    break;
+  }
+  case '--version':
+  case '-v': {
+    const { readBuild } = await import('./build.ts');
+    console.log(readBuild(process.env).version);
+    break;
+  }
+  default: {
+    const { topHelp } = await import('./config-help.ts');
+    const asked = command === undefined || command === '--help' || command === '-h' || command === 'help';
+    if (!asked) console.error(`model-manager has no command ${JSON.stringify(command)}.\n`);
+    (asked ? console.log : console.error)(topHelp(width()));
+    process.exitCode = asked ? 0 : 2;
+  }
+}
+
+function width(): number {
+  return process.stdout.columns ?? 100;
+}
+
+async function printServeHelp() {
+  const { serveHelp } = await import('./config-help.ts');
+  console.log(serveHelp(width()));
+}
+
+async function runServe(argv: string[]) {
+  const { ConfigError, parseServe } = await import('./config.ts');
+  const { buildableKinds } = await import('./backends/drivers.ts');
+  const { createLogger } = await import('./log.ts');
+  const { runUntilStopped, startErrorOf } = await import('./process.ts');
+  try {
+    const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });
+    const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
+    for (const warning of warnings) log.warn(warning);
+    const { serve } = await import('./serve.ts');
+    await runUntilStopped(await serve(settings, log, process.env), log);
+  } catch (error) {
+    const problem = error instanceof ConfigError ? error.message : startErrorOf(error);
+    if (problem === undefined) throw error;
+    console.error(problem);
+    process.exitCode = 2;
+  }
+}

@@ -1,0 +1,86 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { Call } from '../call.ts';
+import { asGatewayError, type ErrorCode, GatewayError } from '../errors.ts';
+import type { Operation } from '../operations/load.ts';
+import type { Run } from '../operations/run.ts';
+import type { Build, Context } from '../resolvers/builder.ts';
+import { variablesOfArguments } from './arguments.ts';
+import { instructionsFor } from './instructions.ts';
+import { createProtocol, type Protocol } from './protocol.ts';
+import { toolNamesOf, toolOf, toolOperationsOf } from './tools.ts';
+
+export { toolNamesOf } from './tools.ts';
+
+export interface McpOptions {
+  readonly operations: readonly Operation[];
+  readonly run: Run;
+  contextFor(call: Call): Context;
+  readonly build: Build;
+  /** Told of every call of a tool there is: its name, the code of its refusal, and how long it took. */
+  onCall?(tool: string, code: ErrorCode | undefined, seconds: number): void;
+}
+
+export interface Mcp extends Protocol {
+  /** In the order of the tool list. */
+  readonly toolNames: readonly string[];
+}
+
+/** The MCP face: every operation that is a tool, over HTTP. */
+export function createMcp({ operations, run, contextFor, build, onCall }: McpOptions): Mcp {
+  const toolNames = toolNamesOf(operations);
+  const served = toolOperationsOf(operations);
+  const byName = new Map(served.map(operation => [operation.tool.name, operation]));
+
+  async function callTool(name: string, args: Readonly<Record<string, unknown>>, call: Call) {
+    const operation = byName.get(name);
+    if (!operation)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `tool '${name}' not found: tool not found`);
+    const began = performance.now();
+    const { result, error } = await answer(operation, args, call);
+    const seconds = (performance.now() - began) / 1000;
+    const facts = { tool: name, durationMs: Math.round(seconds * 1000), code: error?.code, error: error?.message };
+    call.log.debug(facts, 'tool called');
+    onCall?.(name, error?.code, seconds);
+    return result;
+  }
+
+  async function answer(
+    operation: Operation,
+    args: Readonly<Record<string, unknown>>,
+    call: Call,
+  ): Promise<{ result: CallToolResult; error?: GatewayError }> {
+    try {
+      const variables = variablesOfArguments(operation.variables, args);
+      return { result: success(await run(operation, variables, contextFor(call))) };
+    } catch (thrown) {
+      // What `run` throws is a refusal, and is logged; anything else is a fault of ours.
+      if (!(thrown instanceof GatewayError)) call.log.error({ err: thrown }, 'unexpected error');
+      const error = asGatewayError(thrown, call.requestId);
+      return { result: refusal(error), error };
+    }
+  }
+
+  return {
+    toolNames,
+    ...createProtocol({
+      info: { name: 'model-manager', version: build.version },
+      instructions: instructionsFor(toolNames),
+      tools: served.map(toolOf),
+      callTool,
+    }),
+  };
+}
+
+/** The answer twice: as text for agents and for gateways that pass on nothing else, and as data. */
+function success(answer: unknown): CallToolResult {
+  return {
+    content: [{ type: 'text', text: JSON.stringify(answer, null, 2) }],
+    structuredContent: answer as Record<string, unknown>,
+  };
+}
+
+/** Clients read the code from the beginning of the text. */
+function refusal({ code, message }: GatewayError): CallToolResult {
+  return { isError: true, content: [{ type: 'text', text: `${code}: ${message}` }] };
+}

@@ -1,0 +1,52 @@
+import type { Tool } from '@modelcontextprotocol/server';
+import { inputSchemaOf } from '../operations/input.ts';
+import type { Operation, ToolFacts } from '../operations/load.ts';
+import { jsonSchemaOf } from '../operations/shape.ts';
+
+/** An operation that answers as a tool. */
+export type ToolOperation = Operation & { readonly tool: ToolFacts };
+
+/** The operations that are tools, in the order of the tool list: by name. */
+export function toolOperationsOf(operations: readonly Operation[]): readonly ToolOperation[] {
+  return operations
+    .filter((operation): operation is ToolOperation => operation.tool !== undefined)
+    .sort((a, b) => (a.tool.name < b.tool.name ? -1 : 1));
+}
+
+/** Names of the tools, in the order of the tool list. */
+export function toolNamesOf(operations: readonly Operation[]): readonly string[] {
+  return toolOperationsOf(operations).map(({ tool }) => tool.name);
+}
+
+/** A tool as the tool list shows it. */
+export function toolOf({ tool, type, description, variables, answer }: ToolOperation): Tool {
+  const title = titleOf(tool.name);
+  const required = variables.filter(variable => variable.required).map(variable => variable.toolName);
+  const isQuery = type === 'query';
+  return {
+    name: tool.name,
+    title,
+    description,
+    inputSchema: {
+      type: 'object',
+      properties: Object.fromEntries(variables.map(variable => [variable.toolName, inputSchemaOf(variable)])),
+      ...(required.length > 0 && { required }),
+    } as Tool['inputSchema'],
+    // Written out in full: not every client follows references.
+    outputSchema: jsonSchemaOf(answer, () => undefined),
+    annotations: {
+      title,
+      readOnlyHint: isQuery,
+      destructiveHint: !isQuery && tool.destructive,
+      idempotentHint: isQuery || tool.idempotent,
+      // Backends are machines of their own; what they do is not ours alone to decide.
+      openWorldHint: true,
+    },
+  };
+}
+
+/** `list_loaded_models` → `List loaded models`. */
+function titleOf(name: string): string {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import type { Logger } from 'pino';
+import { type Backend, createBackend } from './backends/backend.ts';
+import { discover } from './backends/discover.ts';
+import { createDriver } from './backends/drivers.ts';
+import { createRegistry } from './backends/registry.ts';
+import { readBuild } from './build.ts';
+import { createCall } from './call.ts';
+import type { ServeSettings } from './config.ts';
+import type { Driver } from './drivers/driver.ts';
+import { createMetrics } from './http/metrics.ts';
+import { createGatewayServer } from './http/server.ts';
+import { createJobs } from './jobs/runner.ts';
+import { createMemoryStore } from './jobs/store.ts';
+import { toolNamesOf } from './mcp/index.ts';
+import { loadOperations } from './operations/load.ts';
+import { schema } from './resolvers/schema.ts';
+
+export interface Served {
+  /** Root URL, by a name of this machine. */
+  readonly url: string;
+  readonly metricsUrl: string | undefined;
+  /** Tells subscribers how their jobs ended, finishes what is under way, and stops. */
+  stop(): Promise<void>;
+}
+
+/** What is under way when the process is asked to stop has this long, in milliseconds. */
+const graceMs = 15_000;
+/** How long the last news of jobs takes to reach subscribers, in milliseconds. */
+const newsMs = 300;
+/** How long a look for servers on this machine may take, in milliseconds. */
+const discoverMs = 3_000;
+
+/** Runs the gateway: builds it from its settings and listens. Rejects when the address cannot be had. */
+export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.ProcessEnv): Promise<Served> {
+  const backends: Backend[] = settings.backends.map(kind => createBackend(createDriver(kind, settings), 'static', log));
+  if (settings.discover) {
+    const known = new Set(backends.map(backend => backend.name));
+    const found = await findServers(settings, log);
+    backends.push(...found.filter(({ name }) => !known.has(name)).map(driver => createBackend(driver, 'static', log)));
+  }
+
+  const operations = loadOperations(schema);
+  const gateway = {
+    registry: createRegistry(backends),
+    jobs: createJobs(createMemoryStore({ retentionMs: settings.jobRetention }), log),
+    defaultKeepAlive: settings.defaultKeepAlive,
+    build: readBuild(env),
+    tools: toolNamesOf(operations),
+  };
+  const metrics = settings.metricsListen && createMetrics(gateway);
+  const server = createGatewayServer({
+    gateway,
+    schema,
+    operations,
+    log,
+    metrics,
+    openApi: readFileSync(new URL('../schema/openapi.yaml', import.meta.url), 'utf8'),
+    graphiql: settings.graphiql,
+    mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
+  });
+  const url = await server.listen(settings.listen);
+  const measured = metrics && settings.metricsListen && (await metrics.serve(settings.metricsListen));
+  const names = backends.map(backend => backend.name);
+  log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
+  if (names.length === 0)
+    log.warn('no backend is registered: name one with --backends, or look for one with --discover');
+
+  return {
+    url,
+    metricsUrl: measured?.url,
+    async stop() {
+      await gateway.jobs.interrupt();
+      if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
+      await Promise.all([server.close(graceMs), measured?.close()]);
+      log.info('model-manager has stopped');
+    },
+  };
+}
+
+/** Servers that answer on the usual ports of this machine. Each is reported, found or not. */
+async function findServers(settings: ServeSettings, log: Logger): Promise<Driver[]> {
+  const findings = await discover(createCall({ log, timeoutMs: discoverMs }), settings);
+  for (const { message, kind } of findings) log.info({ backend: kind }, message);
+  return findings.filter(({ found }) => found).map(({ driver }) => driver);
+}
