@@ -55,13 +55,8 @@ export function createProtocol({ info, instructions, tools, callTool }: Protocol
   /** The revisions that begin with a handshake: 2024-11-05 to 2025-11-25. The answer is one JSON document. */
   async function answerHandshakeRevision(request: Request, body: unknown, call: Call): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-    const server = serverFor(call);
-    await server.connect(transport);
-    try {
-      return await transport.handleRequest(request, { parsedBody: body });
-    } finally {
-      await server.close();
-    }
+    await serverFor(call).connect(transport);
+    return transport.handleRequest(request, { parsedBody: body });
   }
 
   return {

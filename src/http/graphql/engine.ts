@@ -1,7 +1,9 @@
 import {
+  createSourceEventStream,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
+  execute,
   GraphQLError,
   type GraphQLFormattedError,
   type GraphQLSchema,
@@ -35,7 +37,12 @@ export interface Engine {
   readonly schema: GraphQLSchema;
   /** Throws a `GraphQLError`, or an array of them: the refusal of a document that does not parse, fit or validate. */
   prepare(params: GraphqlParams): Prepared;
-  execute(prepared: Prepared, context: Context, root?: unknown): Promise<ExecutionResult>;
+  /** Runs a query or a mutation. */
+  execute(prepared: Prepared, context: Context): Promise<ExecutionResult>;
+  /** Begins a subscription: its events before they are executed, or the refusal. */
+  subscribe(prepared: Prepared, context: Context): Promise<AsyncIterable<unknown> | ExecutionResult>;
+  /** Runs a subscription's selection over one event. */
+  executeEvent(prepared: Prepared, context: Context, event: unknown): Promise<ExecutionResult>;
 }
 
 /**
@@ -61,20 +68,27 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
       if (!operation) throw new GraphQLError(missingOperation(params.operationName));
       return { document, operation, params };
     },
-    async execute({ document, params }, context, root) {
+    async execute(prepared, context) {
       const { execute } = yoga.getEnveloped(context);
-      const args: ExecutionArgs = {
-        schema,
-        document,
-        rootValue: root,
-        contextValue: context,
-        variableValues: params.variables,
-        operationName: params.operationName,
-      };
-      const result = (await execute(args)) as ExecutionResult;
-      return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
+      return rendered((await execute(argsOf(prepared, context))) as ExecutionResult, context);
+    },
+    async subscribe(prepared, context) {
+      const events = await createSourceEventStream(argsOf(prepared, context));
+      return Symbol.asyncIterator in events ? events : rendered(events, context);
+    },
+    async executeEvent(prepared, context, event) {
+      return rendered(await execute({ ...argsOf(prepared, context), rootValue: event }), context);
     },
   };
+
+  function argsOf({ document, params }: Prepared, context: Context): ExecutionArgs {
+    const { variables: variableValues, operationName } = params;
+    return { schema, document, contextValue: context, variableValues, operationName };
+  }
+}
+
+function rendered(result: ExecutionResult, context: Context): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
 }
 
 const missingOperation = (name: string | null | undefined) =>
@@ -111,7 +125,7 @@ function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): 
 }
 
 /** An error as a client may see it: with the contract's code, or masked. */
-export function renderError(error: GraphQLError, { call }: Context): GraphQLError {
+function renderError(error: GraphQLError, { call }: Context): GraphQLError {
   if (error instanceof LimitError) return error;
   const { originalError: cause } = error;
   // Without a cause the client's question is at fault: graphql-js says how.

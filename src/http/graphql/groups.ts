@@ -1,8 +1,8 @@
-import { createSourceEventStream, type ExecutionResult } from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import type { LiveEvent } from '../../live/events.ts';
 import type { Watch } from '../../live/watch.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import { type Engine, type Prepared, renderError } from './engine.ts';
+import type { Engine, Prepared } from './engine.ts';
 
 /** An event as it is sent: executed once and serialised once, for everybody who needs it in this form. */
 export interface Rendered {
@@ -58,22 +58,15 @@ export function createGroups(
   async function open(key: string, prepared: Prepared, context: Context): Promise<Group | ExecutionResult> {
     // The subscription outlives whoever asked first.
     const shared = contextFor(context);
-    const events = await createSourceEventStream({
-      schema: engine.schema,
-      document: prepared.document,
-      operationName: prepared.params.operationName,
-      variableValues: prepared.params.variables,
-      contextValue: shared,
-    });
+    const events = await engine.subscribe(prepared, shared);
     if (!(Symbol.asyncIterator in events)) {
       groups.delete(key);
-      const errors = (events as ExecutionResult).errors?.map(error => renderError(error, context));
-      return errors ? { errors } : (events as ExecutionResult);
+      return events;
     }
     const source = events as unknown as Watch<LiveEvent>;
     const field = prepared.operation.selectionSet.selections[0];
     const name = field?.kind === 'Field' ? field.name.value : 'other';
-    return createGroup(source, payload => engine.execute(prepared, shared, payload), {
+    return createGroup(source, payload => engine.executeEvent(prepared, shared, payload), {
       onEmpty: () => groups.delete(key),
       onMember: change => {
         size += change;
