@@ -8,7 +8,7 @@
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
 import { type Logger, pino, stdTimeFunctions } from 'pino';
-import type { LogFormat } from './config.ts';
+import type { LogFormat } from './config/settings.ts';
 import { GatewayError } from './errors.ts';
 
 export interface LogOptions {

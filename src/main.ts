@@ -9,23 +9,23 @@ switch (command) {
     await (wantsHelp ? printServeHelp() : runServe(rest));
     break;
   case 'demo': {
-    const { runDemo } = await import('./demo.ts');
+    const { runDemo } = await import('./commands/demo.ts');
     await runDemo(rest);
     break;
   }
   case 'schema': {
-    const { writeSchema } = await import('./schema.ts');
+    const { writeSchema } = await import('./commands/schema.ts');
     writeSchema();
     break;
   }
   case '--version':
   case '-v': {
-    const { readBuild } = await import('./build.ts');
+    const { readBuild } = await import('./commands/build.ts');
     console.log(readBuild(process.env).version);
     break;
   }
   default: {
-    const { topHelp } = await import('./config-help.ts');
+    const { topHelp } = await import('./config/help.ts');
     const asked = command === undefined || command === '--help' || command === '-h' || command === 'help';
     if (!asked) console.error(`model-manager has no command ${JSON.stringify(command)}.\n`);
     (asked ? console.log : console.error)(topHelp(width()));
@@ -38,20 +38,20 @@ function width(): number {
 }
 
 async function printServeHelp() {
-  const { serveHelp } = await import('./config-help.ts');
+  const { serveHelp } = await import('./config/help.ts');
   console.log(serveHelp(width()));
 }
 
 async function runServe(argv: string[]) {
-  const { ConfigError, parseServe } = await import('./config.ts');
+  const { ConfigError, parseServe } = await import('./config/settings.ts');
   const { buildableKinds } = await import('./backends/drivers.ts');
   const { createLogger } = await import('./log.ts');
-  const { runUntilStopped, startErrorOf } = await import('./process.ts');
+  const { runUntilStopped, startErrorOf } = await import('./commands/process.ts');
   try {
     const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });
     const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
     for (const warning of warnings) log.warn(warning);
-    const { serve } = await import('./serve.ts');
+    const { serve } = await import('./commands/serve.ts');
     await runUntilStopped(await serve(settings, log, process.env), log);
   } catch (error) {
     const problem = error instanceof ConfigError ? error.message : startErrorOf(error);

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts';
-import type { ServeSettings } from '../config.ts';
+import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { buildableKinds, createDriver } from './drivers.ts';

@@ -1,4 +1,4 @@
-import type { ServeSettings } from '../config.ts';
+import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ListenAddress } from '../config-values.ts';
+import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Gateway } from '../resolvers/builder.ts';
 import type { GroupHooks } from './graphql/groups.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
-import type { ListenAddress } from '../config-values.ts';
+import type { ListenAddress } from '../config/values.ts';
 import { createMcp } from '../mcp/index.ts';
 import type { Operation } from '../operations/load.ts';
 import { createRun } from '../operations/run.ts';

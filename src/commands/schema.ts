@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
+import { loadOperations } from '../operations/load.ts';
+import { printedSchema, schema } from '../resolvers/schema.ts';
+import { openApiOf } from '../rest-compat/openapi.ts';
 import { readBuild } from './build.ts';
-import { loadOperations } from './operations/load.ts';
-import { printedSchema, schema } from './resolvers/schema.ts';
-import { openApiOf } from './rest-compat/openapi.ts';
 
-const schemaFolder = new URL('../schema/', import.meta.url);
+const schemaFolder = new URL('../../schema/', import.meta.url);
 
 /** The generated files of `schema/`, by name. */
 export function schemaFiles(): Readonly<Record<string, string>> {

@@ -4,7 +4,7 @@
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import * as z from 'zod';
-import { type BackendKind, backendKinds } from './domain.ts';
+import { type BackendKind, backendKinds } from '../domain.ts';
 
 /** A value, or the reason why the text is none: the end of a sentence that begins with the setting's name. */
 export type Read<T> = { readonly value: T } | { readonly problem: string };

@@ -5,6 +5,7 @@
  * variable counts as unset. To add a setting, add its type to `ServeSettings` and its row to `serveSettings`.
  */
 import { parseArgs } from 'node:util';
+import type { BackendKind } from '../domain.ts';
 import {
   address,
   backendName,
@@ -21,8 +22,7 @@ import {
   path,
   quote,
   text,
-} from './config-values.ts';
-import type { BackendKind } from './domain.ts';
+} from './values.ts';
 
 export interface ServeSettings {
   readonly listen: ListenAddress;

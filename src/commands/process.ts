@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { messageOf } from './errors.ts';
+import { messageOf } from '../errors.ts';
 
 /** Something that runs until it is told to stop. */
 interface Stoppable {

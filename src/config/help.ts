@@ -1,5 +1,5 @@
 /** What the command line says about itself, and the README's configuration table. */
-import { isSwitch, type Setting, serveSettings, settingGroups } from './config.ts';
+import { isSwitch, type Setting, serveSettings, settingGroups } from './settings.ts';
 
 const examples = [
   ['model-manager serve --discover', 'Serve what runs on this machine; then open http://localhost:8080/graphql.'],

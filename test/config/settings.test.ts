@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ConfigError, parseServe, type Setting, serveSettings } from '../src/config.ts';
-import { configurationTable, serveHelp, topHelp } from '../src/config-help.ts';
-import { parseDuration, parseEndpoint, parseListen } from '../src/config-values.ts';
+import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
+import { ConfigError, parseServe, type Setting, serveSettings } from '../../src/config/settings.ts';
+import { parseDuration, parseEndpoint, parseListen } from '../../src/config/values.ts';
 
 type Env = Record<string, string>;
 const all = Object.values<Setting>(serveSettings);

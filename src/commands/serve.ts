@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { type Backend, createBackend } from './backends/backend.ts';
-import { discover } from './backends/discover.ts';
-import { createDriver } from './backends/drivers.ts';
-import { createRegistry } from './backends/registry.ts';
+import { type Backend, createBackend } from '../backends/backend.ts';
+import { discover } from '../backends/discover.ts';
+import { createDriver } from '../backends/drivers.ts';
+import { createRegistry } from '../backends/registry.ts';
+import { createCall } from '../call.ts';
+import type { ServeSettings } from '../config/settings.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { createMetrics } from '../http/metrics.ts';
+import { createGatewayServer } from '../http/server.ts';
+import { createJobs } from '../jobs/runner.ts';
+import { createMemoryStore } from '../jobs/store.ts';
+import { toolNamesOf } from '../mcp/index.ts';
+import { loadOperations } from '../operations/load.ts';
+import { schema } from '../resolvers/schema.ts';
 import { readBuild } from './build.ts';
-import { createCall } from './call.ts';
-import type { ServeSettings } from './config.ts';
-import type { Driver } from './drivers/driver.ts';
-import { createMetrics } from './http/metrics.ts';
-import { createGatewayServer } from './http/server.ts';
-import { createJobs } from './jobs/runner.ts';
-import { createMemoryStore } from './jobs/store.ts';
-import { toolNamesOf } from './mcp/index.ts';
-import { loadOperations } from './operations/load.ts';
-import { schema } from './resolvers/schema.ts';
 
 export interface Served {
   /** Root URL, by a name of this machine. */
@@ -55,7 +55,7 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
     operations,
     log,
     metrics,
-    openApi: readFileSync(new URL('../schema/openapi.yaml', import.meta.url), 'utf8'),
+    openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
   });
