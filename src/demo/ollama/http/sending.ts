@@ -35,12 +35,13 @@ export async function send(
   for await (const whole of document ? [document] : (body as AsyncIterable<string | Uint8Array>)) {
     for (const piece of cut(Buffer.from(whole), shape.pieceBytes)) {
       if (left <= piece.byteLength) {
-        await write(response, piece.subarray(0, left));
+        await write(response, piece.subarray(0, left), signal);
         response.destroy();
         return;
       }
       left -= piece.byteLength;
-      await write(response, piece);
+      await write(response, piece, signal);
+      signal.throwIfAborted();
       if (shape.everyMs) await clock.sleep(shape.everyMs, signal);
       // A reader in the same process gets each piece by itself only when it has a turn in between.
       else if (shape.pieceBytes !== undefined) await turn();
@@ -51,11 +52,14 @@ export async function send(
 }
 
 /** Resolves when the piece has left: a slow reader holds the writer back, and a drop afterwards does not take it along. */
-function write(response: ServerResponse, piece: Buffer): Promise<void> {
+function write(response: ServerResponse, piece: Buffer, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  // That the reader is gone is no failure of ours, and the signal tells.
-  response.write(piece, () => resolve());
-  return promise;
+  // Node forgets what is written between the end of a socket and the news of it, callback and all.
+  const forget = () => resolve();
+  signal.addEventListener('abort', forget);
+  if (signal.aborted) forget();
+  response.write(piece, forget);
+  return promise.finally(() => signal.removeEventListener('abort', forget));
 }
 
 function cut(bytes: Buffer, size = Math.max(1, bytes.byteLength)): Buffer[] {
