@@ -40,7 +40,7 @@ import type { PullTimings } from './ollama/pulls.ts';
 import { expire, expiresAt, preload, runnersOf } from './ollama/runners.ts';
 
 export { manualClock } from './ollama/clock.ts';
-export type { RegistryModel } from './ollama/models.ts';
+export type { EmulatedModel, RegistryModel } from './ollama/models.ts';
 
 /** How long things take, in milliseconds; models may say otherwise for themselves. */
 export interface Timings extends PullTimings {
