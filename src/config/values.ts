@@ -5,6 +5,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import * as z from 'zod';
 import { type BackendKind, backendKinds } from '../domain.ts';
+import { parseEndpoint } from '../endpoint.ts';
 
 /** A value, or the reason why the text is none: the end of a sentence that begins with the setting's name. */
 export type Read<T> = { readonly value: T } | { readonly problem: string };
@@ -73,24 +74,13 @@ export function parseListen(text: string): Read<ListenAddress> {
   return plausible ? { value: { host, port } } : { problem: `${shown} has no host name or IP address before its port` };
 }
 
-/** The URL of a backend's server: http or https, with a host, as written but for slashes at its end. */
-export function parseEndpoint(text: string): Read<string> {
-  const endpoint = text.trim().replace(/\/+$/, '');
-  // A URL with userinfo holds a password: never repeat it.
-  if (/^([^/]*\/\/)?[^/]*@/.test(endpoint)) {
-    return { problem: 'has a user name or password in its URL; a backend is called without credentials' };
-  }
-  const shown = quote(text);
-  // The URL class is too kind: it takes `http:host`, `http:///host` and back slashes, and drops line breaks.
-  if (!/^https?:\/\/[^/?#]/i.test(endpoint) || /[\s\\]/.test(endpoint) || !URL.canParse(endpoint)) {
-    const guess = `http://${endpoint}`;
-    const hint = /^[a-z\d.-]+(:\d+)?$/i.test(endpoint) && URL.canParse(guess) ? guess : 'http://127.0.0.1:11434';
-    return { problem: `${shown} is not an http or https URL with a host; write it as in ${hint}` };
-  }
-  if (/[?#]/.test(endpoint)) {
-    return { problem: `${shown} has a query or a fragment; end the URL before its "?" or "#"` };
-  }
-  return { value: endpoint };
+/** The URL of a backend's server, with the way out where one can be guessed. */
+function readEndpoint(text: string): Read<string> {
+  const read = parseEndpoint(text);
+  if ('endpoint' in read) return { value: read.endpoint };
+  const guess = `http://${text.trim()}`;
+  const isAddress = /^[a-z\d.-]+(:\d+)?$/i.test(text.trim()) && 'endpoint' in parseEndpoint(guess);
+  return { problem: isAddress ? `${read.problem}; write it as in ${guess}` : read.problem };
 }
 
 /** How the value of a setting is written and checked. */
@@ -150,7 +140,7 @@ export const optionalAddress: Kind<ListenAddress | undefined> = {
   check: reading<ListenAddress | undefined>(text => (text === '' ? { value: undefined } : parseListen(text))),
 };
 
-export const endpoint: Kind<string> = { placeholder: 'URL', check: reading(parseEndpoint) };
+export const endpoint: Kind<string> = { placeholder: 'URL', check: reading(readEndpoint) };
 
 export const oneOf = <Word extends string>(words: readonly Word[], placeholder: string): Kind<Word> => ({
   placeholder,

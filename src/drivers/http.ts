@@ -1,5 +1,4 @@
 import { STATUS_CODES } from 'node:http';
-import { BlockList, isIP } from 'node:net';
 import { Agent, type Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
 import { backendError, GatewayError, messageOf } from '../errors.ts';
@@ -49,7 +48,7 @@ export interface HttpOptions {
   readonly kind: string;
   /** What people call the server: `Ollama`. */
   readonly product: string;
-  /** As `checkEndpoint` answers it. */
+  /** As `parseEndpoint` answers it. */
   readonly endpoint: string;
 }
 
@@ -149,37 +148,6 @@ export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient
 }
 
 export const isSuccess = (status: number) => status >= 200 && status < 300;
-
-// --- endpoints -------------------------------------------------------------------------------------------------------
-
-const linkLocal = new BlockList();
-linkLocal.addSubnet('169.254.0.0', 16, 'ipv4');
-linkLocal.addSubnet('fe80::', 10, 'ipv6');
-linkLocal.addAddress('fd00:ec2::254', 'ipv6');
-
-/**
- * The endpoint as it is dialled (trimmed, no trailing slash), or what is wrong with it in words that follow the name of
- * the setting: `must be an http(s) URL, got "x"`. Link-local and metadata addresses are refused unless allowed.
- */
-export function checkEndpoint(
-  value: string,
-  { allowLinkLocal = false }: { allowLinkLocal?: boolean } = {},
-): { readonly endpoint: string } | { readonly problem: string } {
-  const text = value.trim().replace(/\/+$/, '');
-  // A password typed into an endpoint must not come back in a message.
-  const shown = JSON.stringify(value.trim().replace(/^(\w+:\/\/)?.*@/s, '$1…@'));
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  // The URL parser mends `http:host`, `http:///host` and line breaks; whoever wrote that meant something else.
-  if (!url?.hostname || !/^https?:\/\/[^/\\\s]\S*$/i.test(text))
-    return { problem: `must be an http(s) URL, got ${shown}` };
-  if (url.username || url.password) return { problem: `must not carry a user name or password, got ${shown}` };
-  if (/[?#]/.test(text)) return { problem: `must not carry a query or a fragment, got ${shown}` };
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const family = isIP(host);
-  if (!allowLinkLocal && family > 0 && linkLocal.check(host, family === 6 ? 'ipv6' : 'ipv4'))
-    return { problem: `must not be a link-local or metadata address, got ${shown}` };
-  return { endpoint: text };
-}
 
 // --- bounds ----------------------------------------------------------------------------------------------------------
 

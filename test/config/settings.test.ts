@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
 import { ConfigError, parseServe, type Setting, serveSettings } from '../../src/config/settings.ts';
-import { parseDuration, parseEndpoint, parseListen } from '../../src/config/values.ts';
+import { parseDuration, parseListen } from '../../src/config/values.ts';
 
 type Env = Record<string, string>;
 const all = Object.values<Setting>(serveSettings);
@@ -190,7 +190,7 @@ describe('what cannot be used', () => {
       [['--mcp-path', '/api/v1/mcp'], '--mcp-path "/api/v1/mcp" is taken; choose a path such as /mcp'],
       [
         ['--ollama-endpoint', 'localhost:11434'],
-        '--ollama-endpoint "localhost:11434" is not an http or https URL with a host; write it as in http://localhost:11434',
+        '--ollama-endpoint must be an http(s) URL, got "localhost:11434"; write it as in http://localhost:11434',
       ],
       [
         ['--metrics-listen', ':8080'],
@@ -305,36 +305,6 @@ describe('values', () => {
     };
     for (const [text, problem] of Object.entries(bad)) {
       const read = parseListen(text);
-      assert.ok('problem' in read, text);
-      assert.match(read.problem, problem);
-    }
-  });
-
-  test('an endpoint is an http or https URL with a host and nothing to hide', () => {
-    const good: Record<string, string> = {
-      'http://127.0.0.1:11434': 'http://127.0.0.1:11434',
-      'http://box:11434///': 'http://box:11434',
-      'https://[fd00::1]/prefix/': 'https://[fd00::1]/prefix',
-      'HTTP://Box': 'HTTP://Box',
-      'http://box/a@b': 'http://box/a@b',
-    };
-    for (const [text, endpoint] of Object.entries(good)) assert.deepEqual(parseEndpoint(text), { value: endpoint });
-    const bad: Record<string, RegExp> = {
-      '': /not an http/,
-      'box:11434': /as in http:\/\/box:11434$/,
-      'ftp://box': /not an http/,
-      'http://': /not an http/,
-      'http:///box': /not an http/,
-      'http:box': /not an http/,
-      'http://bo x': /not an http/,
-      'http://box\\path': /not an http/,
-      'http://box:99999': /not an http/,
-      'http://box?x=1': /query/,
-      'http://box#top': /query/,
-      'http://jane@box': /user name/,
-    };
-    for (const [text, problem] of Object.entries(bad)) {
-      const read = parseEndpoint(text);
       assert.ok('problem' in read, text);
       assert.match(read.problem, problem);
     }

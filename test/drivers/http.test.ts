@@ -3,63 +3,11 @@ import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import {
-  answerWords,
-  checkEndpoint,
-  createHttp,
-  type HttpAnswer,
-  oneLine,
-  transportWords,
-} from '../../src/drivers/http.ts';
+import { answerWords, createHttp, type HttpAnswer, oneLine, transportWords } from '../../src/drivers/http.ts';
 import { answer, callOf, failure, serve, soon } from './scripted.ts';
 
 const client = (endpoint: string) => createHttp({ kind: 'ollama', product: 'Ollama', endpoint });
 const get = { method: 'GET', path: '/api/tags' } as const;
-
-test('an endpoint is trimmed and loses its trailing slashes', () => {
-  const table: [string, string][] = [
-    ['http://127.0.0.1:11434', 'http://127.0.0.1:11434'],
-    ['  https://models.example.com/ollama// ', 'https://models.example.com/ollama'],
-    ['HTTP://Host.Docker.Internal:11434/', 'HTTP://Host.Docker.Internal:11434'],
-    ['http://[fd00::1]:11434', 'http://[fd00::1]:11434'],
-  ];
-  for (const [value, endpoint] of table) assert.deepEqual(checkEndpoint(value), { endpoint });
-});
-
-test('what is no endpoint is refused with the value in the words', () => {
-  const table: [string, RegExp][] = [
-    ['', /must be an http\(s\) URL, got ""/],
-    ['172.21.0.1:11434', /must be an http\(s\) URL, got "172\.21\.0\.1:11434"/],
-    ['host.docker.internal:11434', /must be an http\(s\) URL/],
-    ['ftp://host', /must be an http\(s\) URL, got "ftp:\/\/host"/],
-    ['file:///etc/passwd', /must be an http\(s\) URL/],
-    ['http:host', /must be an http\(s\) URL/],
-    ['http:///host', /must be an http\(s\) URL/],
-    ['http://', /must be an http\(s\) URL/],
-    ['http://ho\nst', /must be an http\(s\) URL/],
-    ['http://host:99999', /must be an http\(s\) URL/],
-    ['http://host?x=1', /must not carry a query/],
-    ['http://host/#x', /must not carry a query or a fragment/],
-    ['http://169.254.169.254/', /link-local or metadata address, got "http:\/\/169\.254\.169\.254\/"/],
-    ['http://2852039166', /link-local or metadata/],
-    ['http://[fd00:ec2::254]', /link-local or metadata/],
-    ['http://[fe80::1]:11434', /link-local or metadata/],
-    ['http://[::ffff:169.254.169.254]', /link-local or metadata/],
-  ];
-  for (const [value, words] of table) {
-    const checked = checkEndpoint(value);
-    assert.match('problem' in checked ? checked.problem : '(accepted)', words, value);
-  }
-  assert.deepEqual(checkEndpoint('http://169.254.1.1', { allowLinkLocal: true }), { endpoint: 'http://169.254.1.1' });
-});
-
-test('a password in an endpoint is refused and not repeated', () => {
-  for (const value of ['http://me:s3cret@host', 'http://me:s3/cret@host', 'me:s3cret@host:11434', 'https://s3cret@h']) {
-    const checked = checkEndpoint(value);
-    assert.ok('problem' in checked, value);
-    assert.doesNotMatch(checked.problem, /s3|cret/);
-  }
-});
 
 test('no timer of the HTTP library ends a request, and nothing of the caller travels', async t => {
   const options: { headersTimeout: unknown; bodyTimeout: unknown }[] = [];

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Call } from '../../call.ts';
 import type { BackendStatus, Capabilities, LoadedModel, Model } from '../../domain.ts';
+import { parseEndpoint } from '../../endpoint.ts';
 import { backendError, GatewayError, invalidRequest, messageOf } from '../../errors.ts';
 import type { Driver, LoadRequest, PullRequest } from '../driver.ts';
-import { checkEndpoint, readBudgetMs } from '../http.ts';
+import { readBudgetMs } from '../http.ts';
 import { createOllamaClient } from './client.ts';
 import { lemonadeFound } from './errors.ts';
 import { parseKeepAlive } from './keepAlive.ts';
@@ -50,7 +51,7 @@ const changeBudgetMs = 60_000;
 export function createOllamaDriver(options: OllamaOptions): Driver {
   const { name = 'ollama', keepAliveDefault, memoryBudgetGiB, now = Date.now } = options;
   const { meminfo = () => readFile('/proc/meminfo', 'utf8') } = options;
-  const checked = checkEndpoint(options.endpoint);
+  const checked = parseEndpoint(options.endpoint);
   if ('problem' in checked) throw invalidRequest(`endpoint of ${name} ${checked.problem}`);
   const { endpoint } = checked;
   const agentEndpoint = options.agentHost?.trim().replace(/\/+$/, '') || endpoint;
