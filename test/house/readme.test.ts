@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { configurationTable } from '../../src/config/help.ts';
+import { errorCodes, GatewayError } from '../../src/errors.ts';
+import { loadOperations } from '../../src/operations/load.ts';
+import { schema } from '../../src/resolvers/schema.ts';
+
+const root = new URL('../../', import.meta.url);
+const readme = readFileSync(new URL('README.md', root), 'utf8');
+const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
+  dependencies: Record<string, string>;
+};
+
+test('the README has the settings as the code has them', () => {
+  const [, table = ''] = /<!-- configuration -->\n([\s\S]*?)\n<!-- \/configuration -->/.exec(readme) ?? [];
+  assert.equal(table.trim(), configurationTable().trim());
+});
+
+test('the README names every route and every tool', () => {
+  const names = loadOperations(schema).flatMap(({ tool }) => tool?.name ?? []);
+  assert.deepEqual(
+    names.filter(name => !readme.includes(`\`${name}\``)),
+    [],
+  );
+});
+
+test('the README gives codes their status', () => {
+  const wrong = errorCodes.filter(code => {
+    const [, status] = new RegExp(`\\| \`${code}\` \\| (\\d+) \\|`).exec(readme) ?? [];
+    return status !== undefined && Number(status) !== new GatewayError(code, '').status;
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('the README justifies every production dependency, and each is pinned', () => {
+  const [, table = ''] = /### Dependencies\n([\s\S]*?)\n## /.exec(readme) ?? [];
+  const missing = Object.keys(manifest.dependencies).filter(
+    name => !table.includes(name.replace(/^@pothos\/(?=plugin)/, '')),
+  );
+  assert.deepEqual(missing, []);
+  const floating = Object.entries(manifest.dependencies).filter(([, version]) => !/^\d/.test(version));
+  assert.deepEqual(floating, []);
+});
