@@ -68,6 +68,9 @@ export function asGatewayError(error: unknown, requestId: string): GatewayError 
   if (error instanceof DOMException && error.name === 'TimeoutError') {
     return backendError('the backend did not answer in time; ask again, or look at its health', { cause: error });
   }
+  if (error instanceof DOMException && error.name === 'AbortError') {
+    return backendError('given up: the client has left', { cause: error });
+  }
   return new GatewayError('internal_error', `unexpected error; the log has it under request ${requestId}`, {
     cause: error,
   });

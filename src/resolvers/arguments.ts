@@ -12,7 +12,6 @@ export function shown(text: string): string {
 
 function referenceProblem(name: string, text: string): string | undefined {
   const bytes = Buffer.byteLength(text);
-  if (text.trim() === '') return `"${name}" is required`;
   if (bytes > maxReferenceBytes) {
     return `"${name}" has ${bytes} bytes, a model reference has at most ${maxReferenceBytes}`;
   }
@@ -24,31 +23,32 @@ function referenceProblem(name: string, text: string): string | undefined {
   return undefined;
 }
 
-/** The check of a model reference: not blank, at most 512 bytes, no control characters, no `..` path segment. */
-function modelReference(name: string) {
-  return z
+/** The check of a reference that may be left blank: at most 512 bytes, no control characters, no `..` path segment. */
+const optionalReference = (name: string) =>
+  z
     .string()
     .superRefine((text, context) => {
       const message = referenceProblem(name, text);
       if (message) context.addIssue({ code: 'custom', message });
     })
-    .meta({ minLength: 1, maxLength: maxReferenceBytes });
-}
+    .meta({ maxLength: maxReferenceBytes });
+
+const modelReference = optionalReference('model')
+  .refine(text => text.trim() !== '', '"model" is required')
+  .meta({ minLength: 1, maxLength: maxReferenceBytes });
 
 type Arguments = ArgBuilder<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>>;
 
 export const modelArg = (t: Arguments) =>
   t.string({
     required: true,
-    validate: modelReference('model'),
+    validate: modelReference,
     description: 'Reference of the model as the backend spells it, such as `qwen3:8b` or `hf.co/org/repo:Q4_K_M`.',
   });
 
-export const optionalModelArg = (t: Arguments) =>
-  t.string({
-    validate: modelReference('model').nullish(),
-    description: 'Reference of the model as the backend spells it.',
-  });
+/** A reference that another argument may stand in for. */
+export const optionalReferenceArg = (t: Arguments, name: string, description: string) =>
+  t.string({ validate: optionalReference(name).nullish(), description });
 
 export const backendArg = (t: Arguments) =>
   t.string({ description: 'Name of the backend. Only needed where several have the model.' });

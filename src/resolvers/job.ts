@@ -105,7 +105,10 @@ const JobEvent = builder.objectRef<ValuePayload<Job>>('JobEvent').implement({
   }),
 });
 const idOf = (job: Job) => encodeGlobalID('Job', job.id);
-const jobIdArg = { required: true, description: "The job's `jobId`: 16 hex digits." } as const;
+const jobIdArg = {
+  required: true,
+  description: 'Id of the job: 16 hex digits, as the pull and the list of jobs give it.',
+} as const;
 
 builder.queryFields(t => ({
   jobs: t.field({

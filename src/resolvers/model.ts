@@ -6,7 +6,7 @@ import { resolveModel } from '../backends/resolve.ts';
 import type { Job, Model } from '../domain.ts';
 import { invalidRequest } from '../errors.ts';
 import { rowsEvents } from '../live/events.ts';
-import { backendArg, modelArg, onlyBackendArg, optionalModelArg, pageArgs } from './arguments.ts';
+import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
@@ -161,8 +161,8 @@ builder.mutationFields(t => ({
       'says that it was still under way when the answer was due.',
     ].join('\n'),
     args: {
-      model: optionalModelArg(t.arg),
-      preset: t.arg.string({ description: 'A preset, in place of the model, on backends that have presets.' }),
+      model: optionalReferenceArg(t.arg, 'model', 'Reference of the model as the backend spells it.'),
+      preset: optionalReferenceArg(t.arg, 'preset', 'A preset, in place of the model, on backends that have presets.'),
       backend: backendArg(t.arg),
       keepAlive: t.arg.string({
         description: 'How long it stays after its last use: `10m`, or `-1` for as long as the server runs.',
