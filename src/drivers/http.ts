@@ -1,13 +1,14 @@
 import { STATUS_CODES } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
-import { backendError, GatewayError, messageOf } from '../errors.ts';
+import { backendError, GatewayError, invalidRequest, messageOf } from '../errors.ts';
 
 /**
  * HTTP as the drivers of host backends need it: small JSON documents, and streams that may be silent for minutes.
  *
- * Nothing of the caller travels: no header of theirs, no cookie, no credential. Redirects are not followed. Every
- * failure to get an answer is a `backend_error` that says what to look at; what an answer means is the driver's to say.
+ * Nothing of the caller travels: no header of theirs, no cookie, no credential; only a token that the operator set for
+ * this server. Redirects are not followed. Every failure to get an answer is a `backend_error` that says what to look at;
+ * what an answer means is the driver's to say.
  */
 export interface HttpClient {
   readonly endpoint: string;
@@ -50,6 +51,8 @@ export interface HttpOptions {
   readonly product: string;
   /** As `parseEndpoint` answers it. */
   readonly endpoint: string;
+  /** Sent with every request as `Authorization: Bearer`; blank is none. */
+  readonly apiToken?: string | undefined;
 }
 
 /** Below the ten seconds a request has, so that a hanging host costs its own rows and not the answer. */
@@ -64,7 +67,11 @@ const refusalLimit = 64 * 1024;
 const timeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 const connectTimeoutMs = 5_000;
 
-export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient {
+/** Throws `invalid_request` for a token that cannot be sent. */
+export function createHttp({ kind, product, endpoint, ...options }: HttpOptions): HttpClient {
+  const apiToken = options.apiToken?.trim() ?? '';
+  if (/[^\x21-\x7e]/.test(apiToken))
+    throw invalidRequest(`the API token for ${kind} has a blank, a line break or a foreign character in it`);
   // Two pools, so that downloads which hold their connection for hours never keep a health check waiting.
   const pool = (connections: number) => new Agent({ ...timeouts, connections, connectTimeout: connectTimeoutMs });
   const quick = pool(8);
@@ -76,10 +83,14 @@ export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient
     signal.throwIfAborted();
     const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'model-manager' };
     if (body !== undefined) headers['content-type'] = 'application/json';
+    if (apiToken !== '') headers.authorization = `Bearer ${apiToken}`;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     const answer = agent.request({ origin, path: base + path, method, headers, ...sent, signal, ...timeouts });
     return orAborted(answer, signal);
   }
+
+  /** A server that refuses the token may repeat it. What is shorter is no secret, and could be part of any word. */
+  const withoutToken = (text: string) => (apiToken.length < 8 ? text : text.replaceAll(apiToken, '…'));
 
   function failed(call: Call, request: HttpRequest, bounds: Bounds, error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
@@ -117,7 +128,7 @@ export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient
           );
         const ms = Math.round(performance.now() - began);
         call.log.debug({ method: request.method, path: request.path, status: statusCode, ms }, `${kind} answered`);
-        return { ...headOf(statusCode, headers), text };
+        return { ...headOf(statusCode, headers), text: fine ? text : withoutToken(text) };
       } catch (error) {
         throw failed(call, request, bounds, error);
       } finally {
@@ -139,7 +150,7 @@ export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient
         bounds.expireIn(readBudgetMs);
         const { text } = await readText(body, refusalLimit);
         bounds.release();
-        return { answer: { ...head, text } };
+        return { answer: { ...head, text: withoutToken(text) } };
       } catch (error) {
         throw fail(error);
       }
@@ -148,6 +159,18 @@ export function createHttp({ kind, product, endpoint }: HttpOptions): HttpClient
 }
 
 export const isSuccess = (status: number) => status >= 200 && status < 300;
+export const isRedirect = (status: number) => status >= 300 && status < 400;
+/** What to do about a redirect, for its message. */
+export const redirectAdvice = 'redirects are not followed, so configure the address it leads to';
+
+/** The JSON of an answer; `undefined` when it is none. */
+export function documentIn({ text }: HttpAnswer): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 // --- bounds ----------------------------------------------------------------------------------------------------------
 
@@ -249,7 +272,7 @@ export function oneLine(text: string, limit = 500): string {
 
 /** What an answer is, for a message that has to say that it is not what was expected. */
 export function answerWords({ status, contentType, location, text }: HttpAnswer): string {
-  if (status >= 300 && status < 400) return `a redirect${location ? ` to ${oneLine(location, 200)}` : ''}`;
+  if (isRedirect(status)) return `a redirect${location ? ` to ${oneLine(location, 200)}` : ''}`;
   const body = text.trim();
   if (body === '') return isSuccess(status) ? 'an empty answer' : (STATUS_CODES[status] ?? 'an empty answer');
   if (contentType === 'text/html' || body.startsWith('<')) return pageWords(body);

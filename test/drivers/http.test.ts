@@ -46,6 +46,30 @@ test('an endpoint with a path keeps it', async t => {
   assert.equal(requests[0]?.path, '/behind/proxy/api/tags');
 });
 
+test('a token of the operator goes with every request, and is not repeated when the server does', async t => {
+  const { endpoint, requests } = await serve(t, ({ method, headers }, response) =>
+    answer(response, method === 'GET' ? 401 : 200, `no: ${headers.authorization}`, 'text/plain'),
+  );
+  const http = createHttp({ kind: 'ollama', product: 'Ollama', endpoint, apiToken: ' sk-lm-s3cret\n' });
+  assert.equal((await http.document(callOf(), get)).text, 'no: Bearer …');
+  assert.equal((await http.stream(callOf(), get)).answer.text, 'no: Bearer …');
+  await http.document(callOf(), { method: 'POST', path: '/', body: {} });
+  assert.deepEqual(
+    requests.map(({ headers }) => headers.authorization),
+    requests.map(() => 'Bearer sk-lm-s3cret'),
+  );
+  const blank = createHttp({ kind: 'ollama', product: 'Ollama', endpoint, apiToken: ' ' });
+  assert.equal((await blank.document(callOf(), get)).text, 'no: undefined');
+});
+
+test('a token that no header can carry is refused at once, without repeating it', () => {
+  for (const apiToken of ['two words', 'two\nlines', 'schlüssel'])
+    assert.throws(
+      () => createHttp({ kind: 'ollama', product: 'Ollama', endpoint: 'http://h', apiToken }),
+      /^GatewayError: invalid request: the API token for ollama has a blank, a line break or a foreign character in it$/,
+    );
+});
+
 test('a redirect is answered as it is and not followed', async t => {
   const other = await serve(t, (_, response) => answer(response, 200, {}));
   const { endpoint } = await serve(t, (_, response) => {

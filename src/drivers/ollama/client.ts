@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
-import { createHttp, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
-import { documentIn, errorTextIn, notOllama, type Question, refusal } from './errors.ts';
+import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
+import { errorTextIn, notOllama, type Question, refusal } from './errors.ts';
 import { linesOf, progressOf } from './pull.ts';
 import { type Entry, readEntries, readVersion } from './wire.ts';
 

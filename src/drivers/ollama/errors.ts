@@ -1,5 +1,5 @@
 import { backendError, type GatewayError, invalidRequest, modelNotFound } from '../../errors.ts';
-import { answerWords, type HttpAnswer, oneLine } from '../http.ts';
+import { answerWords, documentIn, type HttpAnswer, isRedirect, oneLine, redirectAdvice } from '../http.ts';
 
 /** What was asked, for the message and for what an answer can mean. */
 export interface Question {
@@ -13,15 +13,6 @@ export interface Question {
 
 /** The Ollama release that brought an endpoint, where a server in use may be older. */
 const since: Readonly<Record<string, string>> = { '/api/ps': '0.1.38', '/api/embed': '0.2.6' };
-
-/** The document of an answer; `undefined` when it is not JSON. */
-export function documentIn(answer: HttpAnswer): unknown {
-  try {
-    return JSON.parse(answer.text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Ollama's own error text: `{"error": "<text>"}`. Other products nest an object there. */
 export function errorTextIn(answer: HttpAnswer): string | undefined {
@@ -37,8 +28,7 @@ export function refusal(question: Question, answer: HttpAnswer): GatewayError {
 
   const what = `ollama: ${question.method} ${question.path}: `;
   const found = `${answerWords(answer)} (HTTP ${status})`;
-  if (status >= 300 && status < 400)
-    return backendError(`${what}${found}; redirects are not followed, so configure the address it leads to`);
+  if (isRedirect(status)) return backendError(`${what}${found}; ${redirectAdvice}`);
   // Ollama's router answers in plain text; a missing model would be JSON.
   if (status === 404 || status === 405) return backendError(`${what}${missing(question)}: ${found}`);
   if (status === 403 && answer.text.trim() === '')

@@ -2,9 +2,12 @@ import { readFile } from 'node:fs/promises';
 import type { Call } from '../../call.ts';
 import type { BackendStatus, Capabilities, LoadedModel, Model } from '../../domain.ts';
 import { parseEndpoint } from '../../endpoint.ts';
-import { backendError, GatewayError, invalidRequest, messageOf } from '../../errors.ts';
+import { backendError, invalidRequest, messageOf } from '../../errors.ts';
+import { agentAddressOf } from '../address.ts';
 import type { Driver, LoadRequest, PullRequest } from '../driver.ts';
+import { healthFrom } from '../health.ts';
 import { readBudgetMs } from '../http.ts';
+import { endedByLeaving } from '../progress.ts';
 import { createOllamaClient } from './client.ts';
 import { lemonadeFound } from './errors.ts';
 import { parseKeepAlive } from './keepAlive.ts';
@@ -54,7 +57,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
   const checked = parseEndpoint(options.endpoint);
   if ('problem' in checked) throw invalidRequest(`endpoint of ${name} ${checked.problem}`);
   const { endpoint } = checked;
-  const agentEndpoint = options.agentHost?.trim().replace(/\/+$/, '') || endpoint;
+  const agentEndpoint = agentAddressOf(options.agentHost, endpoint);
   const ollama = createOllamaClient(endpoint);
 
   /** Names of stubs in the last list: a copy of a cloud model need not say in its name that it is one. */
@@ -93,17 +96,11 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     if (!(await ollama.generate(call, model, 0, budgetMs))) await ollama.embed(call, model, 0, budgetMs);
   }
 
-  async function describe(call: Call): Promise<BackendStatus> {
-    try {
-      const version = await ollama.version(call);
-      if (version === lemonadeVersion && (await ollama.tags(call).then(looksLikeLemonade, () => false)))
-        throw lemonadeFound(endpoint);
-      return { healthy: true, version };
-    } catch (error) {
-      // When the caller left, nobody waits for the answer, and it would say nothing about the server.
-      if (!(error instanceof GatewayError) || isCancelled(call)) throw error;
-      return { healthy: false, message: error.message };
-    }
+  async function look(call: Call): Promise<BackendStatus> {
+    const version = await ollama.version(call);
+    if (version === lemonadeVersion && (await ollama.tags(call).then(looksLikeLemonade, () => false)))
+      throw lemonadeFound(endpoint);
+    return { healthy: true, version };
   }
 
   async function models(call: Call): Promise<Model[]> {
@@ -132,7 +129,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     canonical: canonicalName,
     find: findModel,
 
-    describe,
+    describe: call => healthFrom(call, () => look(call)),
     models,
     loaded,
     load,
@@ -146,21 +143,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
       await ollama.remove(call, model.name, changeBudgetMs);
     },
 
-    pull(call, { model }: PullRequest) {
-      const walkedAway = new AbortController();
-      const bound = { ...call, signal: AbortSignal.any([call.signal, walkedAway.signal]) };
-      const progress = ollama.pull(bound, model.trim());
-      return {
-        [Symbol.asyncIterator]: () => ({
-          next: () => progress.next(),
-          // A generator that waits for bytes hears a `return` only when they come; the server should stop at once.
-          return: () => {
-            walkedAway.abort();
-            return progress.return(undefined);
-          },
-        }),
-      };
-    },
+    pull: (call, { model }: PullRequest) => endedByLeaving(call, bound => ollama.pull(bound, model.trim())),
 
     async nodes(call) {
       const [rows, memory] = await Promise.all([loaded(call), hostMemory()]);
@@ -169,6 +152,3 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     },
   };
 }
-
-/** Whether the caller left; a deadline that passed is the server's doing. */
-const isCancelled = ({ signal }: Call) => signal.aborted && signal.reason?.name !== 'TimeoutError';

@@ -1,4 +1,5 @@
 import type { LoadedModel, NodeInfo } from '../../domain.ts';
+import { hostNameOf } from '../address.ts';
 
 /** Bytes, or why they are not known. */
 export type HostMemory = { readonly bytes: number } | { readonly unknown: string };
@@ -70,13 +71,6 @@ function messageFor(memory: HostMemory, override: { bytes?: number; ignored?: st
       ? 'memory as seen from the pod'
       : 'budget set by the operator (chart value ollama.memoryBudgetGiB, flag --ollama-memory-budget-gib)';
   return `${ignored}${unknown}${source}; per-model share on accelerators in running.vramBytes`;
-}
-
-/** The host of an address, without scheme, port, path and brackets; the text itself when it is no address. */
-export function hostNameOf(address: string): string {
-  const text = address.trim();
-  const url = text.includes('://') ? text : `http://${text}`;
-  return (URL.canParse(url) && new URL(url).hostname.replace(/^\[|\]$/g, '')) || text;
 }
 
 const spellings: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };

@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  budgetOverrideOf,
-  hostNameOf,
-  kubernetesArchitecture,
-  memTotalOf,
-  nodeOf,
-} from '../../../src/drivers/ollama/node.ts';
+import { budgetOverrideOf, kubernetesArchitecture, memTotalOf, nodeOf } from '../../../src/drivers/ollama/node.ts';
 
 const GiB = 2 ** 30;
 const loaded = (...rows: [number | undefined, number | undefined][]) =>
@@ -63,18 +57,6 @@ test('a budget override is a positive number of GiB; empty and zero are none; th
     ['0x10', { ignored: '0x10' }],
   ];
   for (const [text, expected] of table) assert.deepEqual(budgetOverrideOf(text), expected, text);
-});
-
-test('the node is named by the host of the address agents dial', () => {
-  const table: [string, string][] = [
-    ['http://172.21.0.1:11434', '172.21.0.1'],
-    ['http://[fd00::1]:11434', 'fd00::1'],
-    ['https://models.example.com/ollama/', 'models.example.com'],
-    ['host.docker.internal:11434', 'host.docker.internal'],
-    [' box ', 'box'],
-    ['not an address', 'not an address'],
-  ];
-  for (const [address, name] of table) assert.equal(hostNameOf(address), name);
 });
 
 test('the architecture has the spelling of Kubernetes', () => {
