@@ -12,15 +12,10 @@
  * delete, `OLLAMA_REAL_MODEL=all-minilm:22m` (any tiny embedding model that the server does not have yet).
  */
 
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { answerTo, type Incoming, type Machine } from './ollama/api.ts';
-import { type Clock, realClock } from './ollama/clock.ts';
+import { type Clock, realClock } from './host/clock.ts';
+import { type Host, startHost } from './host/server.ts';
+import { answerTo, type Machine } from './ollama/api.ts';
 import { featuresOf } from './ollama/features.ts';
-import { type Fault, faultPlan } from './ollama/http/faults.ts';
-import { send } from './ollama/http/sending.ts';
 import { parseDuration, readKeepAlive } from './ollama/keepAlive.ts';
 import {
   type EmulatedModel,
@@ -39,7 +34,7 @@ import { parseName } from './ollama/names.ts';
 import type { PullTimings } from './ollama/pulls.ts';
 import { expire, expiresAt, preload, runnersOf } from './ollama/runners.ts';
 
-export { manualClock } from './ollama/clock.ts';
+export { manualClock } from './host/clock.ts';
 export type { EmulatedModel, RegistryModel } from './ollama/models.ts';
 
 /** How long things take, in milliseconds; models may say otherwise for themselves. */
@@ -110,23 +105,7 @@ interface Loaded {
   readonly busy: number;
 }
 
-/** A request as it came. */
-interface RecordedRequest extends Incoming {
-  /** The parsed document, or the text when it is none; undefined when empty. */
-  readonly body: unknown;
-  /** By the emulator's clock. */
-  readonly at: number;
-  /** How it ended, once nothing is left of it: the answer went out whole, or the connection was lost before. */
-  readonly ended: Promise<'answered' | 'cut'>;
-}
-
-export interface EmulatedOllama extends AsyncDisposable {
-  readonly url: string;
-  /** All so far, oldest first; those that met a fault too. */
-  readonly requests: readonly RecordedRequest[];
-  /** The nth request to a path, counted from 1, once it has come. */
-  requested(path: string, nth?: number): Promise<RecordedRequest>;
-
+export interface EmulatedOllama extends Host {
   /** Names on disk, newest first. */
   models(): string[];
   addModel(model: EmulatedModel): void;
@@ -140,14 +119,6 @@ export interface EmulatedOllama extends AsyncDisposable {
   /** Loads at once, as if somebody else had. */
   load(name: string, keepAlive?: number | string): void;
   unload(name: string): void;
-
-  fault(fault: Fault): () => void;
-  /** Ends like a killed process: connections break; partial downloads and loaded models are gone. */
-  stop(): Promise<void>;
-  /** Listens again, on the same port; as another version when one is given. */
-  start(version?: string): Promise<void>;
-  restart(downMs?: number): Promise<void>;
-  close(): Promise<void>;
 }
 
 export async function startOllama(options: OllamaOptions = {}): Promise<EmulatedOllama> {
@@ -158,16 +129,21 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
   for (const model of options.registry ?? []) publish(model);
 
   let machine = machineOf(options.version ?? '0.33.0');
-  const faults = faultPlan();
-  const requests: RecordedRequest[] = [];
-  const waiting = new Set<() => void>();
-  const closing = new AbortController();
-
-  const server = createServer((request, response) => void answer(request, response));
-  server.keepAliveTimeout = 0;
-  server.requestTimeout = 0;
-  let port = options.port ?? 0;
-  await start();
+  const host = await startHost({
+    port: options.port,
+    clock,
+    answer: (incoming, { gone }) => answerTo(incoming, machine, gone),
+    // Partial downloads too: the server throws them away when it starts.
+    forget() {
+      state.downloads.clear();
+      state.partials.clear();
+      state.runners.clear();
+      pruneBlobs(state);
+    },
+    become(version) {
+      machine = machineOf(version);
+    },
+  });
 
   function machineOf(version: string): Machine {
     return {
@@ -189,40 +165,6 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
     };
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
-    response.once('close', () => {
-      gone.abort();
-      close();
-    });
-    const raw = await textOf(request);
-    if (raw === undefined) return;
-
-    const { method = 'GET', url = '/', headers } = request;
-    const incoming = { method, path: url.replace(/\?.*$/, ''), headers, raw };
-    const ended = respond(incoming, response, gone.signal).then(async () => {
-      await closed;
-      return response.writableFinished ? ('answered' as const) : ('cut' as const);
-    });
-    requests.push({ ...incoming, body: parsed(raw), at: clock.now(), ended });
-    for (const look of waiting) look();
-  }
-
-  async function respond(incoming: Incoming, response: ServerResponse, signal: AbortSignal): Promise<void> {
-    const fault = faults.meet(incoming.method, incoming.path);
-    try {
-      if (fault?.kind === 'hang') return;
-      if (fault?.kind === 'delay') await clock.sleep(fault.ms, signal);
-      if (fault?.kind === 'drop' && fault.afterBytes === undefined) return void response.destroy();
-      const reply = fault?.kind === 'answer' ? scripted(fault) : await answerTo(incoming, machine, signal);
-      await send(response, reply, fault && fault.kind !== 'delay' ? fault : {}, clock, signal);
-    } catch (error) {
-      // Whoever is gone cannot be told.
-      if (!signal.aborted) throw error;
-    }
-  }
-
   function publish(model: RegistryModel): void {
     const published = toPublished(model);
     state.registry.set(published.model.shown, published);
@@ -235,47 +177,8 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
     return model;
   }
 
-  async function start(version?: string): Promise<void> {
-    if (version !== undefined) machine = machineOf(version);
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    port = (server.address() as AddressInfo).port;
-  }
-
-  async function stop(): Promise<void> {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    state.downloads.clear();
-    state.partials.clear();
-    state.runners.clear();
-    pruneBlobs(state);
-    await closed;
-  }
-
-  async function close(): Promise<void> {
-    closing.abort();
-    await stop();
-  }
-
   return {
-    get url() {
-      return `http://127.0.0.1:${port}`;
-    },
-    requests,
-    requested(path, nth = 1) {
-      const { promise, resolve } = Promise.withResolvers<RecordedRequest>();
-      const look = () => {
-        const found = requests.filter(request => request.path === path)[nth - 1];
-        if (!found) return;
-        waiting.delete(look);
-        resolve(found);
-      };
-      waiting.add(look);
-      look();
-      return promise;
-    },
+    ...host,
 
     models: () => newestFirst(state.models.values()).map(model => model.shown),
     addModel: model => store(state, toStored(model, clock.now())),
@@ -295,42 +198,5 @@ export async function startOllama(options: OllamaOptions = {}): Promise<Emulated
       }),
     load: (name, keepAlive) => preload(machine, onDisk(name), { keepAliveMs: readKeepAlive(keepAlive) }),
     unload: name => expire(machine, onDisk(name)),
-
-    fault: faults.add,
-    stop,
-    start,
-    async restart(downMs = 0) {
-      await stop();
-      try {
-        await clock.sleep(downMs, closing.signal);
-      } catch {
-        return; // Closed meanwhile: it stays down.
-      }
-      await start();
-    },
-    close,
-    [Symbol.asyncDispose]: close,
   };
-}
-
-/** The body, or nothing when the client left before it was whole. */
-async function textOf(request: IncomingMessage): Promise<string | undefined> {
-  try {
-    return await text(request);
-  } catch {
-    return undefined;
-  }
-}
-
-function parsed(raw: string): unknown {
-  if (raw === '') return undefined;
-  try {
-    return JSON.parse(raw);
-  } catch {
-    return raw;
-  }
-}
-
-function scripted({ status = 200, contentType = 'application/json', headers = {}, body }: Fault & { kind: 'answer' }) {
-  return { status, headers: { ...(contentType && { 'content-type': contentType }), ...headers }, body };
 }

@@ -1,11 +1,13 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import { completion, completionLines, embedding, type Generation, wordsOf } from './completions.ts';
-import { isAllowedHost, isAllowedOrigin } from './http/admission.ts';
+import { empty, type Reply, text } from '../host/reply.ts';
+import type { Incoming } from '../host/server.ts';
+import { embedding, wordsOf } from '../host/words.ts';
+import { isAllowedHost, isAllowedOrigin } from './admission.ts';
+import { completion, completionLines, type Generation } from './completions.ts';
 import { readKeepAlive } from './keepAlive.ts';
 import { capabilitiesOf, findModel, newestFirst, remove, type StoredModel, spelledAsStored } from './models.ts';
 import { display, type Name, parseName, splitSource, stubName } from './names.ts';
 import { type Puller, type PullLine, pull } from './pulls.ts';
-import { ApiError, empty, json, ndjson, type Reply, refusal, text } from './reply.ts';
+import { ApiError, json, ndjson, refusal } from './reply.ts';
 import { bind, type Fields } from './requests.ts';
 import { acquire, expire, type Memory, type Runner, release, runnersOf, type Use } from './runners.ts';
 import { fullName, goTime, psRow, showDocument, tagsRow } from './wire.ts';
@@ -27,15 +29,6 @@ export interface Machine extends Memory, Puller {
 }
 
 type Handler = (raw: string, machine: Machine, signal: AbortSignal) => Reply | Promise<Reply>;
-
-/** A request whose body is here. */
-export interface Incoming {
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly raw: string;
-}
 
 /** The answer to a request, which may be a refusal. */
 export async function answerTo(incoming: Incoming, machine: Machine, signal: AbortSignal): Promise<Reply> {

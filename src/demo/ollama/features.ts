@@ -1,3 +1,5 @@
+import { isAtLeast } from '../host/versions.ts';
+
 /** What a release of Ollama has that an earlier one has not. */
 export interface Features {
   /** Requests with a foreign `Host` are refused on a loopback listener. */
@@ -28,7 +30,8 @@ export interface Features {
 }
 
 export function featuresOf(version: string): Features {
-  const has = (since: string) => isAtLeast(version, since);
+  // A development build calls itself 0.0.0, and has everything.
+  const has = (since: string) => version.startsWith('0.0.0') || isAtLeast(version, since);
   return {
     hostCheck: has('0.1.29'),
     ps: has('0.1.38'),
@@ -45,17 +48,3 @@ export function featuresOf(version: string): Features {
     tagsCapabilities: has('0.30.0'),
   };
 }
-
-/** Compares the numbers only; a development build, which calls itself 0.0.0, has everything. */
-function isAtLeast(version: string, since: string): boolean {
-  if (version.startsWith('0.0.0')) return true;
-  const have = numbersOf(version);
-  const want = numbersOf(since);
-  for (const [place, number] of want.entries()) {
-    const difference = (have[place] ?? 0) - number;
-    if (difference !== 0) return difference > 0;
-  }
-  return true;
-}
-
-const numbersOf = (version: string) => (version.match(/\d+/g) ?? []).slice(0, 3).map(Number);

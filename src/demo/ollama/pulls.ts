@@ -1,18 +1,13 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../host/clock.ts';
+import { completedAt, endsAt, type Transfer } from '../host/transfer.ts';
 import type { Features } from './features.ts';
 import { findPublished, type Published, pruneBlobs, type State, type StoredLayer, store } from './models.ts';
 import { display, type Name } from './names.ts';
 
-/** The bytes of one layer on their way to the disk; where they are is a function of the time. */
-export interface Download {
-  readonly bytes: number;
-  /** Bytes that were there when it began. */
-  readonly from: number;
-  readonly startedAt: number;
-  readonly firstByteMs: number;
-  readonly msPerByte: number;
-  readonly stall?: { readonly at: number; readonly ms: number } | undefined;
-  readonly failure?: { readonly at: number; readonly error: string } | undefined;
+/** One layer, or what is fetched as one, on its way. */
+export interface Download extends Transfer {
+  /** What it ends with, if not with its last byte. */
+  readonly error?: string | undefined;
   /** Pulls that wait for it. */
   watchers: number;
 }
@@ -49,28 +44,6 @@ interface Part {
   readonly layers: readonly StoredLayer[];
   /** Bytes of the parts before it. */
   readonly offset: number;
-}
-
-const endOf = ({ failure, bytes }: Download) => failure?.at ?? bytes;
-
-/** Bytes that are there at an instant. */
-function completedAt(download: Download, now: number): number {
-  const { from, msPerByte, stall } = download;
-  let moving = now - download.startedAt - download.firstByteMs;
-  if (moving < 0) return from;
-  if (stall) {
-    const before = (stall.at - from) * msPerByte;
-    if (moving > before) moving = Math.max(before, moving - stall.ms);
-  }
-  const moved = msPerByte > 0 ? Math.floor(moving / msPerByte + 1e-6) : download.bytes;
-  return Math.min(from + moved, endOf(download));
-}
-
-/** When it is complete, or fails. */
-function endsAt(download: Download): number {
-  const end = endOf(download);
-  const stalled = download.stall && end > download.stall.at ? download.stall.ms : 0;
-  return download.startedAt + download.firstByteMs + (end - download.from) * download.msPerByte + stalled;
 }
 
 /** The lines of one pull, in their time. Ends early when the signal aborts; the bytes so far stay for the next pull. */
@@ -158,7 +131,7 @@ function begin({ state, clock, timings }: Puller, published: Published, part: Pa
     firstByteMs: timings.firstByteMs,
     msPerByte: model.bytes > 0 ? pullMs / model.bytes : 0,
     stall: stall && within(stallAt) && stallAt > from ? { at: stallAt, ms: stall.ms } : undefined,
-    failure: within(failAt) ? { at: Math.max(failAt, from), error: failure?.error ?? 'unexpected EOF' } : undefined,
+    ...(within(failAt) && { endsEarly: Math.max(failAt, from), error: failure?.error ?? 'unexpected EOF' }),
     watchers: 0,
   };
   state.downloads.set(part.key, download);
@@ -169,15 +142,15 @@ function begin({ state, clock, timings }: Puller, published: Published, part: Pa
 function finish(state: State, published: Published, part: Part, download: Download): string | undefined {
   if (state.downloads.get(part.key) === download) {
     state.downloads.delete(part.key);
-    if (download.failure) {
-      state.partials.set(part.key, download.failure.at);
+    if (download.endsEarly !== undefined) {
+      state.partials.set(part.key, download.endsEarly);
       published.failed++;
     } else {
       state.partials.delete(part.key);
       for (const layer of part.layers) state.blobs.set(layer.digest, layer.bytes);
     }
   }
-  return download.failure?.error;
+  return download.error;
 }
 
 /** Nobody waits for it any more. A download that is over, or that a restart has thrown away, is not listed. */

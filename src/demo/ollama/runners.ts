@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../host/clock.ts';
 import type { Features } from './features.ts';
 import { type State, type StoredModel, weightsOf } from './models.ts';
 import { ApiError } from './reply.ts';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../clock.ts';
-import type { Reply } from '../reply.ts';
+import type { Clock } from './clock.ts';
+import type { Reply } from './reply.ts';
 
 /** How an answer leaves, when not as it is. */
 export interface Shape {
