@@ -46,6 +46,7 @@ const graphqlBodyLimit = 256 * 1024;
 const mcpBodyLimit = 1024 * 1024;
 /** A read is answered within this, in milliseconds: the platform's callers give up soon after. */
 const readMs = 10_000;
+const timeoutOf = (type: OperationTypeNode) => (type === OperationTypeNode.QUERY ? readMs : undefined);
 /** A tool call is answered before its callers give up after 10 s. */
 const toolMs = 9_000;
 
@@ -77,7 +78,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const sockets = createWebSockets({
     engine,
     groups,
-    contextFor: signal => contextFor(createCall({ log, signal })),
+    contextFor: (type, signal) => contextFor(createCall({ log, signal, timeoutMs: timeoutOf(type) })),
+    log,
   });
   let stopping = false;
 
@@ -122,7 +124,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       req,
       res,
       body: body.text,
-      contextFor: type => contextFor(call(type === OperationTypeNode.QUERY ? readMs : undefined)),
+      contextFor: type => contextFor(call(timeoutOf(type))),
     });
   }
 
@@ -159,7 +161,9 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     const path = (req.url ?? '').split('?')[0];
     if (refused || path !== graphqlPath) {
       const status = refused ? '403 Forbidden' : '404 Not Found';
-      socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      // From here on the connection is ours alone: nobody else notices that it breaks, nor ends it when the client does not.
+      socket.on('error', () => {});
+      socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`, () => socket.destroy());
       return;
     }
     sockets.upgrade(req, socket, head);
@@ -182,12 +186,15 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       const closed = new Promise<void>(resolve => {
         server.close(() => resolve());
       });
-      groups.close();
+      const timer = setTimeout(() => {
+        server.closeAllConnections();
+        sockets.terminate();
+      }, graceMs);
+      // Streams and sockets first: what they say at the end is that we go, not that there is nothing more to tell.
       streams.close();
-      await Promise.all([sockets.close(), mcp.close()]);
-      server.closeIdleConnections();
-      const timer = setTimeout(() => server.closeAllConnections(), graceMs);
-      await closed;
+      const socketsClosed = sockets.close();
+      groups.close();
+      await Promise.all([socketsClosed, mcp.close(), closed]);
       clearTimeout(timer);
     },
   };

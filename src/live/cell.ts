@@ -31,7 +31,8 @@ export function createCell<T>(initial: T, { minIntervalMs = 0, now = Date.now } 
       if (pending) return;
       if (wait <= 0) return tell();
       pending = true;
-      setTimeout(tell, wait);
+      // Never longer than that, also when the clock was set back.
+      setTimeout(tell, Math.min(wait, minIntervalMs));
     },
   };
 }

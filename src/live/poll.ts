@@ -47,6 +47,12 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
   let look: Look | undefined;
   let timer: NodeJS.Timeout | undefined;
 
+  /** Also false when the clock was set back: what was seen is no fresher for it. */
+  function isFresh(): boolean {
+    const left = freshUntil - now();
+    return left > 0 && left <= freshMs;
+  }
+
   function settle(value: T | undefined, error: GatewayError | undefined, began: number) {
     const before = current;
     const kept = value === undefined ? before?.value : options.merge(before?.value, value);
@@ -82,7 +88,9 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
       )
       .finally(() => {
         look = undefined;
-        schedule();
+        // Whoever came while a look was being given up still waits for one.
+        if (abort.signal.aborted && listeners.size > 0) start();
+        else schedule();
       });
     look = { done, abort, generation: began, waiting: 0 };
     return look;
@@ -106,7 +114,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
 
   async function read(call: Call): Promise<Observation<T>> {
     for (;;) {
-      if (current && now() < freshUntil) return current;
+      if (current && isFresh()) return current;
       const wanted = generation;
       const joined = look ?? start();
       joined.waiting++;
@@ -114,7 +122,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
         await unlessAborted(joined.done, call.signal);
       } finally {
         joined.waiting--;
-        if (joined.waiting === 0 && listeners.size === 0) joined.abort.abort();
+        if (joined === look && joined.waiting === 0 && listeners.size === 0) joined.abort.abort();
       }
       // Neither a look that was given up nor one that began before the last invalidation is an answer.
       if (current && !joined.abort.signal.aborted && joined.generation >= wanted) return current;
@@ -129,7 +137,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
     subscribe(listener) {
       const remove = listeners.add(listener);
       if (listeners.size === 1) {
-        if (current && now() < freshUntil) schedule();
+        if (current && isFresh()) schedule();
         else if (!look) start();
       }
       return () => {

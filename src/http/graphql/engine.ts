@@ -16,7 +16,8 @@ import { asGatewayError, GatewayError } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import { checkLimits, documentLimits, LimitError } from './limits.ts';
+import { createDocuments } from './documents.ts';
+import { checkLimits, documentLimits, LimitError, tokenRefusal } from './limits.ts';
 
 /** What a client asks, as it comes in the body, the query or a WebSocket message. */
 export interface GraphqlParams {
@@ -46,26 +47,43 @@ export interface Engine {
 }
 
 /**
- * Executes free text with graphql-js, and the text of our own operations compiled. Documents are parsed and validated once:
- * the cache of Yoga keeps the newest thousand.
+ * Executes free text with graphql-js, and the text of our own operations compiled. Documents that may be executed are kept,
+ * so that they are parsed and validated once.
  */
 export function createEngine(schema: GraphQLSchema, operations: readonly Operation[]): Engine {
   const yoga = createYoga({
     schema,
     logging: false,
     maskedErrors: false,
+    // Its caches count documents, whatever their size, and keep the broken ones.
+    parserAndValidationCache: false,
     plugins: [withLimits, withCompiled(schema, operations)],
   });
+  const documents = createDocuments();
+
+  /** Parses and checks a text, and keeps it when it may be executed. */
+  function admit(text: string): DocumentNode {
+    const { parse, validate } = yoga.getEnveloped({});
+    let document: DocumentNode;
+    try {
+      document = parse(text, { maxTokens: documentLimits.tokens });
+    } catch (error) {
+      throw error instanceof LimitError || !(error instanceof GraphQLError)
+        ? error
+        : (tokenRefusal(error) ?? refused(error));
+    }
+    const problems = validate(schema, document) as readonly GraphQLError[];
+    if (problems.length > 0) throw problems.map(refused);
+    documents.set(text, document);
+    return document;
+  }
 
   return {
     schema,
     prepare(params) {
-      const { parse, validate } = yoga.getEnveloped({});
-      const document: DocumentNode = parse(params.query, { maxTokens: documentLimits.tokens });
-      const problems = validate(schema, document) as readonly GraphQLError[];
-      if (problems.length > 0) throw problems;
+      const document = documents.get(params.query) ?? admit(params.query);
       const operation = getOperationAST(document, params.operationName);
-      if (!operation) throw new GraphQLError(missingOperation(params.operationName));
+      if (!operation) throw refused(new GraphQLError(missingOperation(params.operationName)));
       return { document, operation, params };
     },
     async execute(prepared, context) {
@@ -144,6 +162,18 @@ function renderError(error: GraphQLError, { call }: Context): GraphQLError {
 
 const requestError = (message: string) => new GatewayError('invalid_request', message);
 
-export function formatErrors(errors: unknown): readonly GraphQLFormattedError[] {
-  return (Array.isArray(errors) ? errors : [errors]).map((error: GraphQLError) => error.toJSON());
+/** A fault of the client's question, with the contract's code: what graphql-js says of it has none. */
+export function refused({ message, nodes, source, positions }: GraphQLError): GraphQLError {
+  const { code, status } = requestError(message);
+  return new GraphQLError(message, { nodes, source, positions, extensions: { code, http: { status } } });
 }
+
+/** The refusal that `prepare` has thrown. Anything else that was thrown nobody expected: it is thrown on. */
+export function refusalsOf(error: unknown): readonly GraphQLError[] {
+  const errors: readonly unknown[] = Array.isArray(error) ? error : [error];
+  if (errors.every(each => each instanceof GraphQLError)) return errors;
+  throw error;
+}
+
+export const formatErrors = (errors: readonly GraphQLError[]): readonly GraphQLFormattedError[] =>
+  errors.map(error => error.toJSON());

@@ -1,4 +1,4 @@
-import type { ExecutionResult } from 'graphql';
+import { type ExecutionResult, getVariableValues } from 'graphql';
 import type { LiveEvent } from '../../live/events.ts';
 import type { Watch } from '../../live/watch.ts';
 import type { Context } from '../../resolvers/builder.ts';
@@ -83,10 +83,12 @@ export function createGroups(
       return size;
     },
     async join(prepared, context) {
-      const { params, document } = prepared;
+      const { params, document, operation } = prepared;
       const question = document.loc?.source.body ?? '';
-      const variables = canonical(params.variables ?? {});
-      const key = JSON.stringify([question, params.operationName, variables, context.call.caller.scope]);
+      // As the graph reads them: in its order, with its defaults, without what the operation does not know.
+      const { coerced } = getVariableValues(engine.schema, operation.variableDefinitions ?? [], params.variables ?? {});
+      if (!coerced) return engine.subscribe(prepared, context) as Promise<ExecutionResult>;
+      const key = JSON.stringify([question, operation.name?.value, coerced, context.call.caller.scope]);
       for (;;) {
         let group = groups.get(key);
         if (!group) {
@@ -106,14 +108,6 @@ export function createGroups(
       }
     },
   };
-}
-
-/** The same value with the keys of its objects in order. */
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (value === null || typeof value !== 'object') return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, entry]) => [key, canonical(entry)]);
 }
 
 type Execute = (payload: unknown) => Promise<ExecutionResult>;

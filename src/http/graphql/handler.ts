@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ExecutionResult, type GraphQLError, OperationTypeNode } from 'graphql';
+import { type ExecutionResult, GraphQLError, OperationTypeNode } from 'graphql';
 import { createHandler, type OperationContext, parseRequestParams, type Request, type Response } from 'graphql-http';
+import { messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import { type Engine, formatErrors, type GraphqlParams, type Prepared } from './engine.ts';
+import { type Engine, formatErrors, type GraphqlParams, type Prepared, refusalsOf, refused } from './engine.ts';
 import { type Page, pageSecurityPolicy, renderPage } from './graphiql.ts';
 import type { Groups } from './groups.ts';
 import { LimitError } from './limits.ts';
@@ -36,6 +37,7 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
     onSubscribe(request, params) {
       try {
         const ready = engine.prepare(params as GraphqlParams);
+        if (ready.operation.operation === OperationTypeNode.SUBSCRIPTION) return [refused(needsStream)];
         const args = {
           schema: engine.schema,
           document: ready.document,
@@ -46,23 +48,26 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
         prepared.set(args, ready);
         return args;
       } catch (error) {
-        if (error instanceof LimitError) return refusal(error);
-        return (Array.isArray(error) ? error : [error]) as GraphQLError[];
+        return error instanceof LimitError ? badRequest([error]) : refusalsOf(error);
       }
     },
+    formatError: error => (error instanceof GraphQLError ? error : refused(new GraphQLError(error.message))),
     execute: args => engine.execute(prepared.get(args) as Prepared, args.contextValue as Context),
   });
 
   async function answerStream(request: GraphqlRequest, { res, contextFor }: GraphqlExchange) {
+    let params: Awaited<ReturnType<typeof parseRequestParams>>;
+    try {
+      params = await parseRequestParams(request);
+    } catch (error) {
+      return send(res, badRequest([refused(new GraphQLError(messageOf(error)))]));
+    }
+    if (Array.isArray(params)) return send(res, params as Response);
     let ready: Prepared;
     try {
-      const params = await parseRequestParams(request);
-      if (Array.isArray(params)) return send(res, params as Response);
       ready = engine.prepare(params as GraphqlParams);
     } catch (error) {
-      const errors =
-        error instanceof Error && !('extensions' in error) ? [{ message: error.message }] : formatErrors(error);
-      return send(res, [JSON.stringify({ errors }), { status: 400, statusText: 'Bad Request', headers: json }]);
+      return send(res, badRequest(refusalsOf(error)));
     }
     const type = ready.operation.operation;
     if (type === OperationTypeNode.MUTATION && request.method === 'GET') {
@@ -108,9 +113,13 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
 
 const json = { 'content-type': 'application/json; charset=utf-8' };
 
+const needsStream = new GraphQLError(
+  'a subscription is a stream: accept text/event-stream, or ask over a WebSocket (graphql-transport-ws)',
+);
+
 /** A document over a limit is refused with 400 whatever the client accepts. */
-const refusal = (error: LimitError): Response => [
-  JSON.stringify({ errors: formatErrors(error) }),
+const badRequest = (errors: readonly GraphQLError[]): Response => [
+  JSON.stringify({ errors: formatErrors(errors) }),
   { status: 400, statusText: 'Bad Request', headers: json },
 ];
 

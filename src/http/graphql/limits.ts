@@ -35,7 +35,10 @@ interface Measure {
 
 const nothing: Measure = { depth: 0, aliases: 0, fields: 0, rootFields: 0 };
 
-/** Throws a refusal with the limit that a document passes. Introspection may be deep: it is how tools read the graph. */
+/**
+ * Throws a refusal with the limit that a document passes. Introspection may be deep, since it is how tools read the graph;
+ * graphql-js bounds it. Everything else of it counts.
+ */
 export function checkLimits(document: DocumentNode, limits: DocumentLimits = documentLimits): void {
   const operations = document.definitions.filter(node => node.kind === Kind.OPERATION_DEFINITION);
   for (const operation of operations) {
@@ -49,11 +52,20 @@ export function checkLimits(document: DocumentNode, limits: DocumentLimits = doc
 
 export class LimitError extends GraphQLError {}
 
-function refuseAbove(code: string, what: string, count: number, limit: number): void {
-  if (count <= limit) return;
-  throw new LimitError(`invalid request: the document has ${count} ${what}, ${limit} are allowed`, {
+function refusal(code: string, has: number | string, what: string, limit: number): LimitError {
+  return new LimitError(`invalid request: the document has ${has} ${what}, ${limit} are allowed`, {
     extensions: { code, http: { status: 400 } },
   });
+}
+
+function refuseAbove(code: string, what: string, count: number, limit: number): void {
+  if (count > limit) throw refusal(code, count, what, limit);
+}
+
+/** The refusal that a syntax error stands for when the parser gave up counting tokens. */
+export function tokenRefusal({ message }: GraphQLError): LimitError | undefined {
+  const [, limit] = /^Syntax Error: Document contains more tha[nt] (\d+) tokens\b/.exec(message) ?? [];
+  return limit === undefined ? undefined : refusal('TOKEN_LIMIT', `more than ${limit}`, 'tokens', Number(limit));
 }
 
 function measure(operation: OperationDefinitionNode, document: DocumentNode): Measure {
@@ -81,8 +93,8 @@ function measure(operation: OperationDefinitionNode, document: DocumentNode): Me
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) {
         const isIntrospection = selection.name.value.startsWith('__');
-        const below = selection.selectionSet && !isIntrospection ? ofSelection(selection.selectionSet) : nothing;
-        depth = Math.max(depth, below.depth + 1);
+        const below = selection.selectionSet ? ofSelection(selection.selectionSet) : nothing;
+        depth = Math.max(depth, isIntrospection ? 1 : below.depth + 1);
         aliases += below.aliases + (selection.alias ? 1 : 0);
         fields += below.fields + 1;
         rootFields += 1;

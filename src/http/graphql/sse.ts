@@ -11,12 +11,14 @@ export interface Streams {
   stream(res: ServerResponse, member: Member): Promise<void>;
   /** Sends one result and completes. */
   single(res: ServerResponse, result: ExecutionResult): void;
+  /** From now on a stream that ends was cut off by us: it does not say that it is complete, so clients come again. */
   close(): void;
 }
 
 /** Server-Sent Events in the distinct connections mode of graphql-sse. One timer keeps all quiet streams open. */
 export function createStreams(): Streams {
   const open = new Set<ServerResponse>();
+  let closing = false;
   const timer = setInterval(() => {
     // A stream that is behind is not quiet: what it needs is on its way.
     for (const res of open) if (!res.writableNeedDrain) res.write(comment);
@@ -33,27 +35,33 @@ export function createStreams(): Streams {
 
   return {
     async stream(res, member) {
-      begin(res);
-      res.write(comment);
-      open.add(res);
+      // Whoever left while we joined is not told again.
+      if (res.destroyed) return void member.return();
       res.once('close', () => {
         open.delete(res);
         void member.return();
       });
+      begin(res);
+      res.write(comment);
+      open.add(res);
       for (;;) {
         const next = await member.next();
         if (next.done) break;
         if (!res.write(next.value.frame)) await drained(res);
       }
       open.delete(res);
-      if (!res.destroyed) res.end(sseFrame('complete'));
+      if (closing) res.end(comment, () => res.socket?.destroySoon());
+      else res.end(sseFrame('complete'));
     },
     single(res, result) {
       begin(res);
       res.write(sseFrame('next', JSON.stringify(result)));
       res.end(sseFrame('complete'));
     },
-    close: () => clearInterval(timer),
+    close() {
+      closing = true;
+      clearInterval(timer);
+    },
   };
 }
 
