@@ -127,6 +127,25 @@ export interface Job {
   readonly requestedBy?: string | undefined;
 }
 
+/** Where a machine keeps its models. */
+export interface NodeCache {
+  /** The claim of its volume; absent where it is the machine's own disk. */
+  readonly claim?: string | undefined;
+  /** Folder of the models there. */
+  readonly mountPath: string;
+  /** How many it holds. */
+  readonly models: number;
+  /** Bytes they take. */
+  readonly bytesUsed: number;
+  /** When that was counted; absent = never. */
+  readonly scannedAt?: Date | undefined;
+  /** Whether several machines use the same one. */
+  readonly shared?: boolean | undefined;
+  /** What counted it: a `pod`, a `daemonset`, or the backend's list of `models`. */
+  readonly inventory?: 'pod' | 'daemonset' | 'models' | undefined;
+  readonly error?: string | undefined;
+}
+
 /** A machine that models run on. */
 export interface NodeInfo {
   readonly backend: string;
@@ -150,6 +169,7 @@ export interface NodeInfo {
   readonly reservedBytes: number;
   /** `budgetBytes - reservedBytes`, never below 0. */
   readonly freeBytes?: number | undefined;
+  readonly cache?: NodeCache | undefined;
   readonly message?: string | undefined;
 }
 

@@ -1,8 +1,9 @@
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
 import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
+import { linesOf } from '../lines.ts';
 import { errorTextIn, notOllama, type Question, refusal } from './errors.ts';
-import { linesOf, progressOf } from './pull.ts';
+import { progressOf } from './pull.ts';
 import { type Entry, readEntries, readVersion } from './wire.ts';
 
 /** Ollama's API, one function per endpoint. Each throws a `GatewayError`, also for a 200 that is not Ollama's. */
@@ -76,7 +77,7 @@ export function createOllamaClient(endpoint: string): OllamaClient {
     async *pull(call, model) {
       const request: HttpRequest = { method: 'POST', path: '/api/pull', body: { model, stream: true } };
       const { answer, chunks } = await http.stream(call, request);
-      if (chunks) return yield* progressOf(linesOf(chunks));
+      if (chunks) return yield* progressOf(linesOf(chunks, 'ollama: POST /api/pull'));
       throw (isSuccess(answer.status) ? notOllama : refusal)(about(request, model), answer);
     },
   };

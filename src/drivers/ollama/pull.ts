@@ -1,36 +1,13 @@
 import type { PullProgress } from '../../domain.ts';
 import { backendError } from '../../errors.ts';
 import { oneLine } from '../http.ts';
+import type { Line } from '../lines.ts';
 import { pullRefusal } from './errors.ts';
 
 /**
- * A download as Ollama tells it: one JSON object per line, in a 200 answer whatever happens. The pieces arrive cut
- * anywhere, so: bytes → lines → progress, each a pure step over async iterables.
+ * A download as Ollama tells it: one JSON object per line, in a 200 answer whatever happens. Bytes → lines → progress, each
+ * a pure step over async iterables.
  */
-
-/** A line longer than this is not Ollama's. */
-const lineLimit = 4 * 1024 * 1024;
-
-interface Line {
-  readonly text: string;
-  /** False for what was left when the stream ended. */
-  readonly complete: boolean;
-}
-
-/** Cuts bytes into lines, without their ends and without the blank ones. Throws `backend_error` for an endless line. */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>, limit = lineLimit): AsyncGenerator<Line> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of chunks) {
-    const pieces = decoder.decode(chunk, { stream: true }).split('\n');
-    pieces[0] = rest + pieces[0];
-    rest = pieces.pop() ?? '';
-    for (const piece of pieces) if (piece.trim() !== '') yield { text: piece.trim(), complete: true };
-    if (rest.length > limit) throw backendError(`ollama: POST /api/pull: a line of more than ${limit} characters`);
-  }
-  rest += decoder.decode();
-  if (rest.trim() !== '') yield { text: rest.trim(), complete: false };
-}
 
 interface Layer {
   readonly total: number;
@@ -47,6 +24,7 @@ export async function* progressOf(lines: AsyncIterable<Line>): AsyncGenerator<Pu
   let bytesCompleted = 0;
   let bytesTotal = 0;
   for await (const line of lines) {
+    if (line.text.trim() === '') continue;
     const event = eventIn(line);
     if (event === undefined) {
       if (!line.complete) break;
