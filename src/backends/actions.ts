@@ -28,7 +28,8 @@ export function pullModel({ registry, jobs }: Actions, call: Call, input: PullIn
   const backend = backendOrDefault(registry, input.backend);
   requireCapability(backend, 'pull');
   if (input.wire) throw unsupported('agent wiring is disabled (no Kubernetes access)');
-  const request = { model: input.model.trim(), preset: input.preset ?? undefined, node: input.node ?? undefined };
+  const given = (text: string | null | undefined) => text?.trim() || undefined;
+  const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
   const spec = {
     ...request,
     type: 'pull',

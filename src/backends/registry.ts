@@ -34,7 +34,10 @@ export function findBackend(registry: Registry, name: string | null | undefined)
   if (registry.backends.length === 0) throw noBackend();
   if (!wanted) return undefined;
   const found = registry.backends.find(backend => backend.name === wanted);
-  if (!found) throw invalidRequest(`unknown backend "${wanted}" (configured: ${names(registry)})`);
+  if (!found) {
+    const shown = JSON.stringify(wanted.length > 80 ? `${wanted.slice(0, 80)}…` : wanted);
+    throw invalidRequest(`unknown backend ${shown} (configured: ${names(registry)})`);
+  }
   return found;
 }
 

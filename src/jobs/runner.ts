@@ -48,7 +48,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
 
   function get(id: string): Job {
     const job = store.get(id);
-    if (!job) throw jobNotFound(id);
+    if (!job) throw jobNotFound(id.slice(0, 80));
     return job;
   }
 

@@ -13,25 +13,21 @@ export function shown(text: string): string {
 function referenceProblem(name: string, text: string): string | undefined {
   const bytes = Buffer.byteLength(text);
   if (bytes > maxReferenceBytes) {
-    return `"${name}" has ${bytes} bytes, a model reference has at most ${maxReferenceBytes}`;
+    return `"${name}" has ${bytes} bytes, at most ${maxReferenceBytes} are allowed`;
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  if (/[\u0000-\u001f\u007f]/.test(text)) {
-    return `"${name}" is ${shown(text)}, a model reference has no control characters`;
+  if (/\p{Cc}/u.test(text)) {
+    return `"${name}" is ${shown(text)}, it must have no control characters`;
   }
-  if (text.split('/').includes('..')) return `"${name}" is ${shown(text)}, a model reference has no ".." in its path`;
+  if (text.split('/').includes('..')) return `"${name}" is ${shown(text)}, it must have no ".." in its path`;
   return undefined;
 }
 
 /** The check of a reference that may be left blank: at most 512 bytes, no control characters, no `..` path segment. */
 const optionalReference = (name: string) =>
-  z
-    .string()
-    .superRefine((text, context) => {
-      const message = referenceProblem(name, text);
-      if (message) context.addIssue({ code: 'custom', message });
-    })
-    .meta({ maxLength: maxReferenceBytes });
+  z.string().superRefine((text, context) => {
+    const message = referenceProblem(name, text);
+    if (message) context.addIssue({ code: 'custom', message });
+  });
 
 const modelReference = optionalReference('model')
   .refine(text => text.trim() !== '', '"model" is required')
@@ -48,7 +44,7 @@ export const modelArg = (t: Arguments) =>
 
 /** A reference that another argument may stand in for. */
 export const optionalReferenceArg = (t: Arguments, name: string, description: string) =>
-  t.string({ validate: optionalReference(name).nullish(), description });
+  t.string({ validate: optionalReference(name).nullish().meta({ maxLength: maxReferenceBytes }), description });
 
 export const backendArg = (t: Arguments) =>
   t.string({ description: 'Name of the backend. Only needed where several have the model.' });

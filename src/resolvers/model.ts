@@ -148,8 +148,8 @@ builder.mutationFields(t => ({
       model: modelArg(t.arg),
       backend: t.arg.string({ description: 'Name of the backend; the default one when absent.' }),
       wire: t.arg.boolean({ description: 'Wire the model into kagent when it is there.' }),
-      preset: t.arg.string({ description: 'Preset to download for; backends without presets ignore it.' }),
-      node: t.arg.string({ description: 'Node to download to; backends without nodes ignore it.' }),
+      preset: optionalReferenceArg(t.arg, 'preset', 'Preset to download for; backends without presets ignore it.'),
+      node: optionalReferenceArg(t.arg, 'node', 'Node to download to; backends without nodes ignore it.'),
     },
     resolve: (_root, args, { gateway, call }) => pullModel(gateway, call, args),
   }),
@@ -167,7 +167,7 @@ builder.mutationFields(t => ({
       keepAlive: t.arg.string({
         description: 'How long it stays after its last use: `10m`, or `-1` for as long as the server runs.',
       }),
-      node: t.arg.string({ description: 'Node to load on; backends without nodes ignore it.' }),
+      node: optionalReferenceArg(t.arg, 'node', 'Node to load on; backends without nodes ignore it.'),
     },
     resolve: async (_root, { model, preset, backend, keepAlive }, { gateway, call }) => {
       const reference = model?.trim() || preset?.trim();

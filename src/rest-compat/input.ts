@@ -13,9 +13,10 @@ export function variablesOfQuery(
 ): Variables {
   const variables: Variables = {};
   for (const variable of operation.variables) {
-    const inPath = captured[variable.name];
+    const inPath = captured[variable.restName];
     if (inPath !== undefined) {
-      if (inPath.trim() === '') throw invalidRequest(`a ${variable.name} reference is required`);
+      // Only what captures the rest of a path can be empty.
+      if (inPath === '') throw invalidRequest(`a ${variable.name} reference is required`);
       variables[variable.name] = inPath;
       continue;
     }
@@ -25,15 +26,18 @@ export function variablesOfQuery(
   return variables;
 }
 
+/** The largest integer GraphQL's `Int` holds. */
+const maxInt = 2 ** 31 - 1;
+
 /** A value written in a URL. */
 function fromText(variable: Variable, text: string): unknown {
   switch (jsonTypeOf(variable)) {
     case 'boolean':
       // Anything but `false` says yes: the contract's reading of `?unwire=`.
-      return text.trim().toLowerCase() !== 'false';
+      return text.toLowerCase() !== 'false';
     case 'integer':
-      if (!/^\d{1,9}$/.test(text)) throw invalidRequest(`${variable.restName} must be a non-negative integer`);
-      return Number(text);
+      if (!/^\d+$/.test(text)) throw invalidRequest(`${variable.restName} must be a non-negative integer`);
+      return Math.min(Number(text), maxInt);
     default:
       return text;
   }
@@ -61,7 +65,7 @@ export function variablesOfBody({ operation, rest }: Route, fields: BodyFields, 
     if (!field || value === null) continue;
     const type = jsonTypeOf(field);
     if (!isOfType(value, type)) {
-      throw invalidRequest(`invalid JSON: "${field.restName}" must be a ${type}, got ${JSON.stringify(value)}`);
+      throw invalidRequest(`invalid JSON: "${field.restName}" must be a ${type}, got ${cut(JSON.stringify(value))}`);
     }
     sent.set(field.restName, value);
   }
@@ -90,6 +94,8 @@ function parseObject(body: string): Record<string, unknown> {
   }
   return value as Record<string, unknown>;
 }
+
+const cut = (text: string) => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
 function isOfType(value: unknown, type: ReturnType<typeof jsonTypeOf>): boolean {
   return type === 'integer' ? Number.isSafeInteger(value) : typeof value === type;

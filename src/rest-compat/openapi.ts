@@ -105,9 +105,9 @@ const json = (schema: JsonSchema) => ({ 'application/json': { schema } });
 
 function parameter(variable: Variable, path: string) {
   const { description, ...schema } = inputSchemaOf(variable);
-  const inPath = new RegExp(`\\{${variable.name}(\\.\\.\\.)?\\}`).test(path);
+  const inPath = new RegExp(`\\{${variable.restName}(\\.\\.\\.)?\\}`).test(path);
   return {
-    name: inPath ? variable.name : variable.restName,
+    name: variable.restName,
     in: inPath ? 'path' : 'query',
     ...((inPath || variable.required) && { required: true }),
     ...(description !== undefined && { description }),

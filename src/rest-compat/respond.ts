@@ -82,6 +82,7 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
     async respond(request, call) {
       const match = matchRoute(routes, request.method, request.path);
       if (!match) return textResponse(404, '404 page not found');
+      if ('redirect' in match) return redirectTo(match.redirect, request.query);
       if ('allow' in match) return textResponse(405, 'Method Not Allowed', { allow: match.allow.join(', ') });
       try {
         const variables =
@@ -103,7 +104,9 @@ async function isTrue({ reads }: Kept, call: Call): Promise<boolean> {
 }
 
 function send({ body, etag }: Kept, { ifNoneMatch }: RestRequest): RestResponse {
-  if (ifNoneMatch?.split(',').some(tag => tag.trim() === etag || tag.trim() === '*')) {
+  // A proxy that changes the encoding of a body weakens its tag; for a read that is the same.
+  const tags = ifNoneMatch?.split(',').map(tag => tag.trim().replace(/^W\//, ''));
+  if (tags?.some(tag => tag === etag || tag === '*')) {
     return { status: 304, headers: { etag }, body: '' };
   }
   return { status: 200, headers: { 'content-type': 'application/json', etag }, body };
@@ -118,6 +121,12 @@ function jsonResponse(status: number, body: string): RestResponse {
 /** What is not an answer of the API: clients tell an unknown route from an unknown model by it. */
 export function textResponse(status: number, text: string, headers: Record<string, string> = {}): RestResponse {
   return { status, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers }, body: text };
+}
+
+/** Only paths that are routes get here, so this leads to no other server. */
+function redirectTo(path: string, query: URLSearchParams): RestResponse {
+  const location = query.size > 0 ? `${path}?${query}` : path;
+  return textResponse(301, 'Moved Permanently', { location });
 }
 
 export function errorResponse(error: GatewayError, call: Call): RestResponse {

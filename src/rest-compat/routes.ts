@@ -15,8 +15,16 @@ interface Segment {
   readonly rest?: boolean;
 }
 
+interface Hit {
+  readonly route: Route;
+  /** By the names that REST has for variables. */
+  readonly captured: Readonly<Record<string, string>>;
+}
+
 export type Match =
-  | { readonly route: Route; readonly captured: Readonly<Record<string, string>> }
+  | Hit
+  /** The path is another spelling of this one. */
+  | { readonly redirect: string }
   /** The path is known, the method is not. */
   | { readonly allow: readonly string[] }
   | undefined;
@@ -38,17 +46,37 @@ function toSegment(text: string): Segment {
  * is a route for POST and a model's name for GET. HEAD is asked like GET.
  */
 export function matchRoute(routes: readonly Route[], method: string, path: string): Match {
+  const clean = cleaned(path);
+  if (clean !== path && hitsOf(routes, clean).length > 0) return { redirect: clean };
+
   const wanted = method === 'HEAD' ? 'GET' : method;
-  const hits = routes
-    .map(route => ({ route, captured: capture(route.segments, path) }))
-    .filter((hit): hit is { route: Route; captured: Record<string, string> } => hit.captured !== undefined)
-    .sort((a, b) => Object.keys(a.captured).length - Object.keys(b.captured).length);
-  const hit = hits.find(({ route }) => route.rest.method === wanted);
+  const isWanted = ({ route }: Hit) => route.rest.method === wanted;
+  const hits = hitsOf(routes, path);
+  const hit = hits.find(isWanted);
   if (hit) return hit;
+  if (hitsOf(routes, `${path}/`).some(isWanted)) return { redirect: `${path}/` };
   if (hits.length === 0) return undefined;
   const methods = new Set(hits.map(({ route }) => route.rest.method as string));
   if (methods.has('GET')) methods.add('HEAD');
   return { allow: [...methods].sort() };
+}
+
+/** The routes of a path, whatever their method. */
+function hitsOf(routes: readonly Route[], path: string): readonly Hit[] {
+  return routes
+    .map(route => ({ route, captured: capture(route.segments, path) }))
+    .filter((hit): hit is Hit => hit.captured !== undefined)
+    .sort((a, b) => Object.keys(a.captured).length - Object.keys(b.captured).length);
+}
+
+/** The path without its empty, `.` and `..` segments. They have to be spelled out: an encoded one is part of a name. */
+function cleaned(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return `/${parts.join('/')}${path.endsWith('/') && parts.length > 0 ? '/' : ''}`;
 }
 
 function capture(segments: readonly Segment[], path: string): Record<string, string> | undefined {
