@@ -1,0 +1,69 @@
+import { GatewayError } from '../errors.ts';
+
+/** Keeps looks away from a server that does not answer, and tells at once what it last said instead. */
+export interface Circuit {
+  /**
+   * Runs a look. Once several in a row have failed, looks fail at once with the last failure, but for one probe now and
+   * then; the first that succeeds ends that. A look that was given up says nothing about the server.
+   */
+  guard<T>(look: () => Promise<T>, signal: AbortSignal): Promise<T>;
+  /** Something suggests that the server is there again: the next look probes it. */
+  retry(): void;
+}
+
+export interface CircuitOptions {
+  /** Told when a server answers again after it did not. */
+  onRecovery(): void;
+  readonly now?: () => number;
+}
+
+/** Failures in a row after which looks are kept away. */
+const failuresToOpen = 3;
+/** Between probes: doubled from the first to the last, in milliseconds. */
+const firstProbeMs = 5_000;
+const lastProbeMs = 60_000;
+
+export function createCircuit({ onRecovery, now = Date.now }: CircuitOptions): Circuit {
+  let failures = 0;
+  let lastFailure: GatewayError | undefined;
+  let probeAt = 0;
+
+  function failed(error: GatewayError) {
+    failures++;
+    lastFailure = error;
+    if (failures >= failuresToOpen) probeAt = now() + probeDelay(failures - failuresToOpen);
+  }
+
+  return {
+    async guard(look, signal) {
+      const isOpen = failures >= failuresToOpen;
+      if (isOpen && lastFailure && now() < probeAt) throw lastFailure;
+      // One probe at a time: the others are told the last failure until it is back.
+      if (isOpen) probeAt = now() + lastProbeMs;
+      try {
+        const seen = await look();
+        const recovered = failures >= failuresToOpen;
+        failures = 0;
+        lastFailure = undefined;
+        if (recovered) onRecovery();
+        return seen;
+      } catch (error) {
+        if (signal.aborted) probeAt = 0;
+        else if (saysServerIsDown(error)) failed(error);
+        throw error;
+      }
+    },
+    retry() {
+      probeAt = 0;
+    },
+  };
+}
+
+function probeDelay(doublings: number): number {
+  const delay = Math.min(lastProbeMs, firstProbeMs * 2 ** doublings);
+  return delay * (0.9 + Math.random() * 0.2);
+}
+
+function saysServerIsDown(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && (error.code === 'backend_error' || error.code === 'unavailable');
+}
