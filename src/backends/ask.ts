@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts';
 import { derive } from '../live/derive.ts';
 import type { Failure, Rows } from '../live/events.ts';
 import type { Source } from '../live/source.ts';
-import type { Backend } from './backend.ts';
+import { type Backend, readSource } from './backend.ts';
 
 /** The lists that are asked of many backends at once. */
 export type ListName = 'models' | 'loaded' | 'nodes';
@@ -30,8 +30,9 @@ export async function askBackends<L extends ListName>(
 ): Promise<Rows<RowsOf<L>>> {
   const answers = await Promise.all(
     backends.map(async backend => {
-      const observation = await (backend[list] as Source<Rows<RowsOf<L>>>).read(call);
-      return observation.value ?? { rows: [], errors: [] };
+      const { value, error } = await readSource(backend[list] as Source<Rows<RowsOf<L>>>, call);
+      if (error) return { rows: [], errors: [{ backend: backend.name, error }] };
+      return value ?? { rows: [], errors: [] };
     }),
   );
   const errors = answers.flatMap(answer => answer.errors);

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
 import type { BackendStatus, LoadedModel, Model, NodeInfo } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { messageOf } from '../errors.ts';
+import { asGatewayError, type GatewayError, messageOf } from '../errors.ts';
 import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
@@ -31,7 +31,15 @@ export interface Backend {
 /** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
 const loadedMovesInMs = 2_000;
 
-export function createBackend(driver: Driver, origin: BackendOrigin, log: Logger): Backend {
+/** A look ends after this, in ms, whatever the driver does: before the ten seconds that a request has are over. */
+const usualLookMs = 8_500;
+
+export function createBackend(
+  driver: Driver,
+  origin: BackendOrigin,
+  log: Logger,
+  { lookMs = usualLookMs } = {},
+): Backend {
   const { name } = driver;
   const callFor = (signal: AbortSignal) => createCall({ log, signal });
   const polled: PolledSource<unknown>[] = [];
@@ -42,12 +50,14 @@ export function createBackend(driver: Driver, origin: BackendOrigin, log: Logger
       ...options,
       callFor,
       async look(call) {
+        const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs: lookMs });
         try {
-          const seen = await options.look(call);
+          const seen = await options.look(bounded);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);
           failing = undefined;
           return seen;
-        } catch (error) {
+        } catch (thrown) {
+          const error = isTimeout(thrown) ? asGatewayError(thrown, call.requestId) : thrown;
           if (!call.signal.aborted && failing !== messageOf(error)) {
             failing = messageOf(error);
             log.warn({ backend: name, error: failing }, `cannot read ${what}`);
@@ -120,9 +130,24 @@ function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[]
   });
 }
 
+const isTimeout = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
+
+/** What is seen of a source, or why it could not be seen: a failure, or that the call's time was up before. */
+export async function readSource<T>(
+  source: Source<T>,
+  call: Call,
+): Promise<{ readonly value: T | undefined; readonly error: GatewayError | undefined }> {
+  try {
+    return await source.read(call);
+  } catch (error) {
+    if (isTimeout(error)) return { value: undefined, error: asGatewayError(error, call.requestId) };
+    throw error;
+  }
+}
+
 /** What the driver saw of one thing, or the error it failed with. */
 export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
-  const { value, error } = await source.read(call);
+  const { value, error } = await readSource(source, call);
   if (error || value === undefined) throw error ?? new Error('a source was read before it saw anything');
   return value;
 }

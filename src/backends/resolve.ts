@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts';
 import type { Model } from '../domain.ts';
 import { conflict, GatewayError, modelNotFound } from '../errors.ts';
-import type { Backend } from './backend.ts';
+import { type Backend, readValue } from './backend.ts';
 import { findBackend, type Registry } from './registry.ts';
 
 /** A model and the backend that has it. */
@@ -12,10 +12,9 @@ export interface Found {
 
 /** The model of that name on one backend, or undefined. Throws when the backend cannot say. */
 async function lookUp(call: Call, backend: Backend, reference: string): Promise<Model | undefined> {
-  const { value } = await backend.models.read(call);
-  const failure = value?.errors[0];
-  if (failure) throw failure.error;
-  return backend.driver.find(value?.rows ?? [], reference);
+  const { rows, errors } = await readValue(backend.models, call);
+  if (errors[0]) throw errors[0].error;
+  return backend.driver.find(rows, reference);
 }
 
 /** The model of that name on the one backend that is asked. */
@@ -28,7 +27,7 @@ export async function findOn(call: Call, backend: Backend, reference: string): P
 /**
  * The model a reference names. With one backend that one answers; with several, all are asked: the only one that has it
  * wins even when another fails, two that have it are a conflict, and nobody having it is `not_found` only when everybody
- * could say so.
+ * could say so. A backend that calls the reference invalid ends the matter at once.
  */
 export async function resolveModel(
   call: Call,
@@ -44,12 +43,11 @@ export async function resolveModel(
       try {
         return { backend, model: await lookUp(call, backend, reference) };
       } catch (error) {
-        if (error instanceof GatewayError) return { backend, error };
+        if (error instanceof GatewayError && error.code !== 'invalid_request') return { backend, error };
         throw error;
       }
     }),
   );
-  for (const { error } of asked) if (error?.code === 'invalid_request') throw error;
   const having = asked.filter((answer): answer is Found => answer.model !== undefined);
   const [only, second] = having;
   if (only && second) {

@@ -1,5 +1,5 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { type Backend, readValue } from '../backends/backend.ts';
+import { type Backend, readSource, readValue } from '../backends/backend.ts';
 import { backendOrDefault, findBackend } from '../backends/registry.ts';
 import type { Call } from '../call.ts';
 import { type BackendKind, type BackendStatus, backendKinds, type Capabilities, type Loading } from '../domain.ts';
@@ -73,13 +73,13 @@ const CapabilitiesRef = builder.objectRef<CapabilitiesView>('Capabilities').impl
 });
 
 /** A server that cannot be asked is an unhealthy one. */
-function toStatus(seen: Observation<BackendStatus> | undefined): BackendStatus {
+function toStatus(seen: Pick<Observation<BackendStatus>, 'value' | 'error'> | undefined): BackendStatus {
   if (seen?.error) return { healthy: false, message: seen.error.message };
   return seen?.value ?? { healthy: false, message: 'not looked at yet' };
 }
 
 export async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
-  return toStatus(await backend.status.read(call));
+  return toStatus(await readSource(backend.status, call));
 }
 
 const status = async (view: BackendView, context: Context) =>
