@@ -141,6 +141,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const server = createServer((req, res) => {
     const exchange = createExchange(req, res, log);
     metrics?.onRequest(surfaceOf(exchange.path), req.method ?? '', res);
+    // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
+    res.once('close', () => stopping && setImmediate(() => server.closeIdleConnections()));
     if (listensLocally(server) && isForeignHost(req)) {
       return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
     }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type Client, createClient, type ExecutionResult } from 'graphql-ws';
+import type { FormattedExecutionResult } from 'graphql';
+import { type Client, createClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
 import { fakeDriver, hang, testGateway } from '../support/gateway.ts';
 import {
@@ -24,8 +25,7 @@ function clientOf(t: TestContext, server: TestServer): Client {
 
 /** Subscribes, and gives the results one by one. */
 function follow(client: Client, query: string, variables?: Record<string, unknown>) {
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  const results = createInbox<ExecutionResult<any>>();
+  const results = createInbox<FormattedExecutionResult<Record<string, unknown>, unknown>>();
   const over = Promise.withResolvers<void>();
   const leave = client.subscribe(
     { query, ...(variables && { variables }) },
@@ -33,7 +33,8 @@ function follow(client: Client, query: string, variables?: Record<string, unknow
   );
   over.promise.catch(() => {});
   return {
-    async next(what: string) {
+    // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+    async next(what: string): Promise<any> {
       const result = await results.next(what);
       assert.equal(result.errors, undefined);
       return result.data;

@@ -188,6 +188,8 @@ export interface Stream {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   nextPayload(what?: string): Promise<any>;
   nextComment(what?: string): Promise<Frame>;
+  /** Events that arrived and were not taken yet. */
+  readonly unread: readonly Frame[];
   /** Resolves when the server has ended the answer, or the connection broke. */
   readonly ended: Promise<void>;
   /** Stops and goes on reading from the socket. */
@@ -232,6 +234,7 @@ export async function openStream(url: string, body: object, headers: Record<stri
       return JSON.parse(frame.data as string);
     },
     nextComment: what => comments.next(what),
+    unread: events.items,
     ended,
     // The socket is paused, not the answer: what is read is parsed at once.
     pause: () => void response.socket.pause(),

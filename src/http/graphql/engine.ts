@@ -12,7 +12,7 @@ import {
   print,
 } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
-import { asGatewayError, GatewayError } from '../../errors.ts';
+import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
 import type { Context } from '../../resolvers/builder.ts';
@@ -159,6 +159,10 @@ function renderError(error: GraphQLError, { call }: Context): GraphQLError {
     extensions: { code: failure.code, http: { status: failure.status }, ...failure.details },
   });
 }
+
+/** What a client may see of a failure outside of any field. */
+export const failureOf = (error: unknown, context: Context): GraphQLError =>
+  renderError(new GraphQLError(messageOf(error), { originalError: error as Error }), context);
 
 const requestError = (message: string) => new GatewayError('invalid_request', message);
 

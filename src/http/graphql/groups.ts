@@ -1,8 +1,8 @@
-import { type ExecutionResult, getVariableValues } from 'graphql';
+import { type ExecutionResult, type GraphQLError, getVariableValues } from 'graphql';
 import type { LiveEvent } from '../../live/events.ts';
 import type { Watch } from '../../live/watch.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import type { Engine, Prepared } from './engine.ts';
+import { type Engine, failureOf, type Prepared } from './engine.ts';
 
 /** An event as it is sent: executed once and serialised once, for everybody who needs it in this form. */
 export interface Rendered {
@@ -74,7 +74,7 @@ export function createGroups(
       },
       onEvent: hooks.onEvent,
       onCoalesced: hooks.onCoalesced,
-      onError: error => shared.call.log.error({ err: error, field: name }, 'a subscription ended unexpectedly'),
+      onError: error => failureOf(error, shared),
     });
   }
 
@@ -117,13 +117,15 @@ interface GroupEvents {
   onMember(change: 1 | -1): void;
   onEvent?: (() => void) | undefined;
   onCoalesced?: (() => void) | undefined;
-  onError(error: unknown): void;
+  /** The source broke. Returns what its members are told. */
+  onError(error: unknown): GraphQLError;
 }
 
 function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents): Group {
   const members = new Set<() => void>();
   let newest: { readonly number: number; readonly forms: Forms } | undefined;
   let ended = false;
+  let failure: GraphQLError | undefined;
 
   async function pump() {
     try {
@@ -135,7 +137,7 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
         wakeAll();
       }
     } catch (error) {
-      on.onError(error);
+      failure = on.onError(error);
     }
     end();
   }
@@ -191,7 +193,12 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
             seen = newest.number;
             return { done: false, value: await (inOrder ? forms.changes() : forms.snapshot()) };
           }
-          if (ended) return leave();
+          if (ended) {
+            const last = leave();
+            // To its members that is no end: they would not come again.
+            if (failure) throw failure;
+            return last;
+          }
           waiting ??= Promise.withResolvers();
           await waiting.promise;
         }
