@@ -3,7 +3,7 @@ import type { Job, Model } from '../domain.ts';
 import { messageOf, unsupported } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
-import type { Backend } from './backend.ts';
+import { type Backend, isTimeout } from './backend.ts';
 import { backendOrDefault, findBackend, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
 
@@ -81,6 +81,8 @@ export async function loadModel({ registry, defaultKeepAlive }: Actions, call: C
         backend.changed();
       }
     })().finally(() => backend.loads.delete(key));
+    // It may fail when all who waited have left: it is in the log, and nobody is to be told.
+    load.catch(() => {});
     backend.loads.set(key, load);
   }
   const late = await isLate(load, call);
@@ -94,7 +96,7 @@ async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
     await unlessAborted(work, call.signal);
     return false;
   } catch (error) {
-    if (Date.now() >= call.deadline && error === call.signal.reason) return true;
+    if (isTimeout(error) && error === call.signal.reason) return true;
     throw error;
   }
 }

@@ -130,7 +130,8 @@ function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[]
   });
 }
 
-const isTimeout = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
+/** Whether this is how a signal says that time is up. */
+export const isTimeout = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
 
 /** What is seen of a source, or why it could not be seen: a failure, or that the call's time was up before. */
 export async function readSource<T>(
