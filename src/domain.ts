@@ -74,6 +74,8 @@ export interface Model {
 export interface LoadedModel {
   readonly backend: string;
   readonly name: string;
+  /** Which of several copies of the model this is, on backends that may hold more than one. */
+  readonly instance?: string | undefined;
   /** Bytes of memory it takes: weights, caches and buffers. */
   readonly sizeBytes?: number | undefined;
   readonly digest?: string | undefined;

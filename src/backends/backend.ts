@@ -82,7 +82,7 @@ export function createBackend(
   });
   const memory = observe<readonly LoadedModel[]>('loaded models', {
     look: async call => (await driver.loaded?.(call)) ?? [],
-    merge: keepRows(model => model.name),
+    merge: keepRows(loadedKey),
     movesIn: models => (models.length > 0 ? loadedMovesInMs : undefined),
   });
   const machines = observe<readonly NodeInfo[]>('nodes', {
@@ -110,6 +110,9 @@ export function createBackend(
 }
 
 const modelName = (model: Model) => model.name;
+
+/** What tells the loaded models of one backend apart. */
+export const loadedKey = ({ name, instance }: LoadedModel) => (instance === undefined ? name : `${name}#${instance}`);
 
 /** The previous rows when these say the same. */
 function keepSame<R>(previous: Rows<R> | undefined, next: Rows<R>): Rows<R> {

@@ -1,6 +1,7 @@
 import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';
 
 /** What there is to know of a kind of backend to have one of it. */
@@ -18,6 +19,14 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
         agentHost: settings.ollamaAgentHost,
         keepAliveDefault: settings.defaultKeepAlive,
         memoryBudgetGiB: settings.ollamaMemoryBudgetGib,
+      }),
+  },
+  lmstudio: {
+    create: settings =>
+      createLmstudioDriver({
+        endpoint: settings.lmstudioEndpoint,
+        agentHost: settings.lmstudioAgentHost,
+        apiToken: settings.lmstudioApiToken,
       }),
   },
 };

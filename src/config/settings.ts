@@ -35,6 +35,12 @@ export interface ServeSettings {
   readonly ollamaEndpoint: string;
   readonly ollamaAgentHost: string;
   readonly ollamaMemoryBudgetGib: string;
+  readonly lemonadeEndpoint: string;
+  readonly lemonadeAgentHost: string;
+  readonly lmstudioEndpoint: string;
+  readonly lmstudioAgentHost: string;
+  /** Sent to LM Studio as a bearer token; empty for none. */
+  readonly lmstudioApiToken: string;
   readonly defaultKeepAlive: string;
   /** Milliseconds. */
   readonly jobRetention: number;
@@ -62,9 +68,21 @@ export interface Setting<T = unknown> {
   readonly help: string;
 }
 
-export const settingGroups = ['Backends', 'Ollama', 'Server', 'Interfaces', 'Models and jobs', 'Logs'] as const;
+export const settingGroups = [
+  'Backends',
+  'Ollama',
+  'Lemonade',
+  'LM Studio',
+  'Server',
+  'Interfaces',
+  'Models and jobs',
+  'Logs',
+] as const;
 
 export const isSwitch = (setting: Setting) => setting.kind.placeholder === '';
+
+/** Not checked as an endpoint: it is passed on to agents, who may have spellings of their own. */
+const agentHost: Kind<string> = { ...text, placeholder: 'URL' };
 
 /** Every setting, in the order people read them. */
 export const serveSettings: { readonly [Name in keyof ServeSettings]: Setting<ServeSettings[Name]> } = {
@@ -106,8 +124,7 @@ export const serveSettings: { readonly [Name in keyof ServeSettings]: Setting<Se
     group: 'Ollama',
     flag: 'ollama-agent-host',
     variables: ['OLLAMA_AGENT_HOST'],
-    // Not checked as an endpoint: it is passed on to agents, who may have spellings of their own.
-    kind: { ...text, placeholder: 'URL' },
+    kind: agentHost,
     default: '',
     defaultMeans: 'the endpoint',
     help: 'Where agents reach Ollama, if not at the endpoint.',
@@ -121,6 +138,49 @@ export const serveSettings: { readonly [Name in keyof ServeSettings]: Setting<Se
     default: '',
     defaultMeans: 'the memory of this machine',
     help: 'How much memory models may take on the Ollama machine, in GiB.',
+  },
+  lemonadeEndpoint: {
+    group: 'Lemonade',
+    flag: 'lemonade-endpoint',
+    variables: ['LEMONADE_ENDPOINT'],
+    kind: endpoint,
+    default: 'http://127.0.0.1:13305',
+    help: 'Where Lemonade Server answers, as an http or https URL.',
+  },
+  lemonadeAgentHost: {
+    group: 'Lemonade',
+    flag: 'lemonade-agent-host',
+    variables: ['LEMONADE_AGENT_HOST'],
+    kind: agentHost,
+    default: '',
+    defaultMeans: 'the endpoint',
+    help: 'Where agents reach Lemonade, if not at the endpoint; /api/v1 is added to it.',
+  },
+  lmstudioEndpoint: {
+    group: 'LM Studio',
+    flag: 'lmstudio-endpoint',
+    variables: ['LMSTUDIO_ENDPOINT'],
+    kind: endpoint,
+    default: 'http://127.0.0.1:1234',
+    help: 'Where LM Studio answers, as an http or https URL.',
+  },
+  lmstudioAgentHost: {
+    group: 'LM Studio',
+    flag: 'lmstudio-agent-host',
+    variables: ['LMSTUDIO_AGENT_HOST'],
+    kind: agentHost,
+    default: '',
+    defaultMeans: 'the endpoint',
+    help: 'Where agents reach LM Studio, if not at the endpoint; /v1 is added to it.',
+  },
+  lmstudioApiToken: {
+    group: 'LM Studio',
+    flag: 'lmstudio-api-token',
+    variables: ['LMSTUDIO_API_TOKEN'],
+    kind: { ...text, placeholder: 'TOKEN' },
+    default: '',
+    defaultMeans: 'none',
+    help: 'The API token that LM Studio asks for, where it does; better given as the variable, which nobody can list.',
   },
   listen: {
     group: 'Server',
@@ -240,7 +300,6 @@ export function parseServe(
   const settings = {
     ...read,
     backends: read.backends.length === 0 && read.backend !== undefined ? [read.backend] : read.backends,
-    ollamaAgentHost: read.ollamaAgentHost.replace(/\/+$/, '') || read.ollamaEndpoint,
   };
   if (read.backend !== undefined && !settings.backends.includes(read.backend)) {
     problems.push(`--backend ${read.backend} is not in --backends ${read.backends.join(',')}; add it there or drop it`);

@@ -1,5 +1,6 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends, listSource } from '../backends/ask.ts';
+import { loadedKey } from '../backends/backend.ts';
 import { capableBackends } from '../backends/registry.ts';
 import type { LoadedModel } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
@@ -9,13 +10,16 @@ import { builder, faces } from './builder.ts';
 import { listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
 
+/** Copies of one model have ids of their own. */
+const loadedId = (loaded: LoadedModel) => placedId({ backend: loaded.backend, name: loadedKey(loaded) });
+
 builder.node(LoadedModelRef, {
   description: 'A model in memory, or on its way there.',
-  id: { resolve: placedId },
+  id: { resolve: loadedId },
   loadOne: async (id, { gateway, call }) => {
     const { backend, name } = parsePlacedId(id);
     const { rows } = await askBackends(call, capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded');
-    return rows.find(model => model.name === name);
+    return rows.find(loaded => loadedKey(loaded) === name);
   },
   fields: t => ({
     name: t.exposeString('name', { description: "The backend's own spelling." }),
@@ -25,6 +29,10 @@ builder.node(LoadedModelRef, {
       resolve: (loaded, _, context) => backendView(context, loaded.backend),
     }),
     backendName: t.exposeString('backend', { description: 'Name of the backend that runs it.' }),
+    instance: t.exposeString('instance', {
+      nullable: true,
+      description: 'Which of several copies of the model this is, on backends that may hold more than one.',
+    }),
     model: t.field({
       type: ModelRef,
       nullable: true,
@@ -72,7 +80,7 @@ builder.node(LoadedModelRef, {
 
 const LoadedModelList = listType('LoadedModelList', LoadedModelRef, 'Models in memory');
 const LoadedModelsEvent = listEventType('LoadedModelsEvent', LoadedModelRef, 'Models in memory');
-const idOf = (loaded: LoadedModel) => encodeGlobalID('LoadedModel', placedId(loaded));
+const idOf = (loaded: LoadedModel) => encodeGlobalID('LoadedModel', loadedId(loaded));
 
 builder.queryField('loadedModels', t =>
   t.field({
@@ -93,7 +101,7 @@ builder.subscriptionField('loadedModels', t =>
     description: 'Models in memory.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend }, { gateway }) =>
-      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded'), placedId)),
+      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded'), loadedId)),
     resolve: payload => payload,
   }),
 );

@@ -29,7 +29,12 @@ describe('settings', () => {
         backends: [],
         discover: false,
         ollamaEndpoint: 'http://127.0.0.1:11434',
-        ollamaAgentHost: 'http://127.0.0.1:11434',
+        ollamaAgentHost: '',
+        lemonadeEndpoint: 'http://127.0.0.1:13305',
+        lemonadeAgentHost: '',
+        lmstudioEndpoint: 'http://127.0.0.1:1234',
+        lmstudioAgentHost: '',
+        lmstudioApiToken: '',
         ollamaMemoryBudgetGib: '',
         defaultKeepAlive: '5m',
         jobRetention: 86_400_000,
@@ -113,12 +118,6 @@ describe('settings', () => {
     for (const value of ['24', '1.5', 'lots', '-3']) {
       assert.equal(settingsOf(['--ollama-memory-budget-gib', value]).ollamaMemoryBudgetGib, value);
     }
-  });
-
-  test('agents reach Ollama at the endpoint unless told otherwise', () => {
-    const endpoint = ['--ollama-endpoint', 'http://box:1/'];
-    assert.equal(settingsOf(endpoint).ollamaAgentHost, 'http://box:1');
-    assert.equal(settingsOf([...endpoint, '--ollama-agent-host', 'http://gate:2//']).ollamaAgentHost, 'http://gate:2');
   });
 
   test('a keep-alive is a duration or a number of seconds, and may be negative', () => {

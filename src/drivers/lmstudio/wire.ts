@@ -99,9 +99,11 @@ function capabilitiesOf({ type, capabilities }: Entry): string[] {
  * instance takes, so its size is that of the files.
  */
 export function loadedOf(backend: string, node: string, row: Entry): LoadedModel[] {
-  return row.instances.map(({ contextLength = row.max_context_length }) => ({
+  return row.instances.map(({ id, contextLength = row.max_context_length }) => ({
     backend,
     name: row.key,
+    // The first copy usually goes by the model's own name.
+    instance: id === row.key ? undefined : id,
     sizeBytes: row.size_bytes,
     contextLength,
     status: 'loaded',

@@ -81,12 +81,19 @@ test('fractional bits, nulls, the older spelling of types: each costs its own fi
   );
 });
 
-test('every instance is a row under the name of its model, with the context it was started with', () => {
-  const row = { backend, name: 'twice/model', sizeBytes: 5_027_784_512, status: 'loaded', node: 'box' };
+test('every copy in memory is a row under the name of its model, told apart by its instance', () => {
+  const row = {
+    backend,
+    name: 'twice/model',
+    instance: undefined,
+    sizeBytes: 5_027_784_512,
+    status: 'loaded',
+    node: 'box',
+  };
   assert.deepEqual(loaded(fixtureJson('models-odd.json')), [
     { ...row, contextLength: 4096 },
-    { ...row, contextLength: 16_384 },
-    { ...row, contextLength: 32_768 },
+    { ...row, instance: 'twice/model:2', contextLength: 16_384 },
+    { ...row, instance: 'my own name', contextLength: 32_768 },
     { ...row, name: 'bare', contextLength: 40_960 },
   ]);
   assert.deepEqual(loaded(fixtureJson('models.json')), [{ ...row, name: 'qwen/qwen3-8b', contextLength: 8192 }]);
