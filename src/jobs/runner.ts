@@ -92,6 +92,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
     await Promise.resolve();
     update({ phase: 'running', startedAt: new Date(now()) });
     try {
+      call.signal.throwIfAborted();
       await work(call, ({ status, bytesCompleted, bytesTotal }) => {
         const total = Math.max(state.bytesTotal, bytesTotal);
         const completed = Math.max(state.bytesCompleted, bytesCompleted);

@@ -29,6 +29,8 @@ export function isFinished(job: Job): boolean {
   return job.phase !== 'pending' && job.phase !== 'running';
 }
 
+const endOf = (job: Job) => (job.finishedAt ?? job.createdAt).getTime();
+
 function newestFirst(a: Job, b: Job): number {
   return b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? -1 : 1);
 }
@@ -38,12 +40,10 @@ export function createMemoryStore({ retentionMs, now = Date.now }: RetentionOpti
   const cell = createCell<Rows<Job>>({ rows: [], errors: [] }, { minIntervalMs, now });
 
   function kept(jobs: readonly Job[]): readonly Job[] {
-    let finished = 0;
-    return jobs.filter(job => {
-      if (!isFinished(job)) return true;
-      finished++;
-      return finished <= maxFinished && now() - (job.finishedAt ?? job.createdAt).getTime() < retentionMs;
-    });
+    // Those that ended last stay, however long ago they began.
+    const ended = jobs.filter(isFinished).sort((a, b) => endOf(b) - endOf(a));
+    const gone = new Set(ended.filter((job, place) => place >= maxFinished || now() - endOf(job) >= retentionMs));
+    return gone.size === 0 ? jobs : jobs.filter(job => !gone.has(job));
   }
 
   function list(): readonly Job[] {
