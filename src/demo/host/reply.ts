@@ -50,3 +50,16 @@ export const sse = (events: AsyncIterable<ServerEvent>, headers: Record<string, 
 async function* mapped<T>(items: AsyncIterable<T>, write: (item: T) => string): AsyncGenerator<string> {
   for await (const item of items) yield write(item);
 }
+
+/** A refusal, thrown where it turns out that there must be one. */
+export class Refusal extends Error {
+  readonly status: number;
+  /** The whole document. */
+  readonly body: object;
+
+  constructor(status: number, body: object) {
+    super(JSON.stringify(body));
+    this.status = status;
+    this.body = body;
+  }
+}

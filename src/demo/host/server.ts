@@ -179,6 +179,15 @@ async function textOf(request: IncomingMessage): Promise<string | undefined> {
   }
 }
 
+/** A part of a path as text; as it is when it is no valid encoding. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function parsed(raw: string): unknown {
   if (raw === '') return undefined;
   try {
