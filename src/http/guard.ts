@@ -29,3 +29,12 @@ export function isForeignOrigin({ headers }: IncomingMessage): boolean {
     return true;
   }
 }
+
+/**
+ * Whether a page of another origin can have sent this without being allowed to: browsers send a POST with a body of the old
+ * form types at once, and ask first before they send JSON or use another method.
+ */
+export function isForgeable(req: IncomingMessage): boolean {
+  if (req.method !== 'POST' || !isForeignOrigin(req)) return false;
+  return !/^application\/json\b/i.test(req.headers['content-type'] ?? '');
+}

@@ -16,7 +16,7 @@ import { createGroups } from './graphql/groups.ts';
 import { createGraphql } from './graphql/handler.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
-import { isForeignHost, isForeignOrigin, isLoopbackAddress, isLoopbackHost } from './guard.ts';
+import { isForeignHost, isForeignOrigin, isForgeable, isLoopbackAddress, isLoopbackHost } from './guard.ts';
 import { checkBackends } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -104,8 +104,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     }
     const match = rest.match(req.method ?? '', path);
     const isPost = match !== undefined && 'route' in match && match.route.rest.method === 'POST';
-    const body = isPost ? (await readBody(req, restBodyLimit)).text : '';
     const isMutation = match !== undefined && 'route' in match && match.route.operation.type !== 'query';
+    if (isMutation && isForgeable(req)) {
+      return send(req, res, textResponse(403, 'a page of another origin asks for this; send it as application/json'));
+    }
+    const body = isPost ? (await readBody(req, restBodyLimit)).text : '';
     const request = {
       method: req.method ?? '',
       path,

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts';
-import { backendError, GatewayError, messageOf } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { createListeners, nextRevision, type Observation, type Source, unlessAborted } from './source.ts';
 
 export interface PollOptions<T> {
@@ -24,6 +24,10 @@ export interface PolledSource<T> extends Source<T> {
   /** What was seen is known to be outdated: the next reader looks again, and so does a standing watch. */
   invalidate(): void;
 }
+
+/** A look is nobody's request, so there is no id to find it by; the same words each time, so that they are news once. */
+const unexpected = (cause: unknown) =>
+  new GatewayError('internal_error', 'unexpected error while looking; the log has it', { cause });
 
 interface Look {
   readonly done: Promise<void>;
@@ -79,11 +83,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
         error => {
           // Everybody left before the answer came: nothing was learnt.
           if (abort.signal.aborted) return;
-          settle(
-            undefined,
-            error instanceof GatewayError ? error : backendError(messageOf(error), { cause: error }),
-            began,
-          );
+          settle(undefined, error instanceof GatewayError ? error : unexpected(error), began);
         },
       )
       .finally(() => {

@@ -19,6 +19,7 @@ import { served } from '../../src/resolvers/lists.ts';
 
 export interface Thing {
   readonly name: string;
+  readonly text?: string;
   /** What a resolver throws instead of the name. */
   readonly broken?: Error;
 }
@@ -88,6 +89,7 @@ export function createLab(...first: Thing[]): Lab {
           return name;
         },
       },
+      text: { type: GraphQLString },
     },
   });
   const Event = new GraphQLObjectType<RowsPayload<Thing>>({
@@ -135,6 +137,9 @@ export function createLab(...first: Thing[]): Lab {
 /** Asks for everything. */
 export const watchThings =
   'subscription ($tag: String, $size: Int = 1) { things(tag: $tag, size: $size) { revision snapshot things { name } removed counted } }';
+
+/** Asks for the texts too. */
+export const watchTexts = watchThings.replace('name', 'name text');
 
 /** No event was executed twice in the same form. */
 export function assertExecutedOnce({ counts }: Lab): void {

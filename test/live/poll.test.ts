@@ -288,11 +288,25 @@ test('a failure keeps the last value, its identity, and when it was seen', async
 test('a first look that fails is an observation, not a rejection', async t => {
   const { source, fail } = polled(t);
   const read = source.read(callOf());
-  await fail(new TypeError('no words for it'));
+  await fail(backendError('it hangs'));
   const { value, error } = await read;
   assert.equal(value, undefined);
-  assert.equal(error?.code, 'backend_error');
-  assert.equal(error?.message, 'no words for it');
+  assert.equal(error?.message, 'it hangs');
+});
+
+test('what nobody expected of a look is kept from clients, and is news once', async t => {
+  const { source, time, fail } = polled(t);
+  const bug = new TypeError('a bug at /srv/app/secret.ts');
+  const first = source.read(callOf());
+  await fail(bug);
+  const { error, revision } = await first;
+  assert.equal(error?.code, 'internal_error');
+  assert.doesNotMatch(error?.message ?? '', /secret/);
+  assert.equal(error?.cause, bug);
+  await time.pass(5_000);
+  const second = source.read(callOf());
+  await fail(bug);
+  assert.equal((await second).revision, revision);
 });
 
 test('listeners hear of changes only', async t => {
