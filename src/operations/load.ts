@@ -68,13 +68,13 @@ export interface ToolFacts {
   readonly idempotent: boolean;
 }
 
-const folder = new URL('../../schema/operations/', import.meta.url);
+const ownFolder = new URL('../../schema/operations/', import.meta.url);
 /** Files of the folder that are no operations. */
 const sharedFiles = ['directives.graphql', 'fragments.graphql'];
-const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
 
-/** Every stored operation, by file name. Throws when one of them does not fit the graph. */
-export function loadOperations(schema: GraphQLSchema): readonly Operation[] {
+/** Every stored operation of a folder, by file name. Throws when one of them does not fit the graph. */
+export function loadOperations(schema: GraphQLSchema, folder = ownFolder): readonly Operation[] {
+  const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
   const extended = extendSchema(schema, parse(read('directives.graphql')));
   const fragments = parse(read('fragments.graphql'));
   return readdirSync(folder)
