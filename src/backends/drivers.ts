@@ -1,6 +1,7 @@
 import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { createLemonadeDriver } from '../drivers/lemonade/index.ts';
 import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';
 
@@ -20,6 +21,10 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
         keepAliveDefault: settings.defaultKeepAlive,
         memoryBudgetGiB: settings.ollamaMemoryBudgetGib,
       }),
+  },
+  lemonade: {
+    create: settings =>
+      createLemonadeDriver({ endpoint: settings.lemonadeEndpoint, agentHost: settings.lemonadeAgentHost }),
   },
   lmstudio: {
     create: settings =>

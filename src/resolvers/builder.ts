@@ -38,7 +38,7 @@ export interface Context {
  */
 export interface FaceMarks {
   /** Written in place of null. */
-  readonly whenNull?: 0 | false;
+  readonly whenNull?: 0 | false | string;
   /** Left out when it is 0. */
   readonly omitZero?: true;
   /** A list written as an object: the entry's `key` field names the property, its `value` field is the value. */

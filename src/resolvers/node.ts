@@ -1,7 +1,7 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends, listSource } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
-import type { NodeInfo } from '../domain.ts';
+import type { NodeCache, NodeInfo } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
@@ -11,6 +11,32 @@ import { BackendRef, LoadedModelRef, NodeInfoRef, parsePlacedId, placedId } from
 
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
+
+const NodeCacheRef = builder.objectRef<NodeCache>('NodeCache').implement({
+  description: 'Where a machine keeps its models.',
+  fields: t => ({
+    claim: t.exposeString('claim', {
+      nullable: true,
+      description: "The claim of its volume; null where it is the machine's own disk.",
+      extensions: faces({ whenNull: '' }),
+    }),
+    mountPath: t.exposeString('mountPath', { description: 'Folder of the models.' }),
+    models: t.exposeInt('models', { description: 'How many it holds.' }),
+    bytesUsed: t.expose('bytesUsed', { type: 'Bytes', description: 'Bytes they take.' }),
+    scannedAt: t.expose('scannedAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When that was counted; null = never.',
+      extensions: faces({ whenNull: '0001-01-01T00:00:00Z' }),
+    }),
+    shared: t.exposeBoolean('shared', { nullable: true, description: 'Several machines use the same one.' }),
+    inventory: t.exposeString('inventory', {
+      nullable: true,
+      description: "What counted it: a `pod`, a `daemonset`, or the backend's list of `models`.",
+    }),
+    error: t.exposeString('error', { nullable: true }),
+  }),
+});
 
 builder.node(NodeInfoRef, {
   description: 'A machine that models run on.',
@@ -62,6 +88,7 @@ builder.node(NodeInfoRef, {
       extensions: zeroWhenUnknown,
     }),
     message: t.exposeString('message', { nullable: true }),
+    cache: t.expose('cache', { type: NodeCacheRef, nullable: true }),
     loaded: t.field({
       type: [LoadedModelRef],
       description: 'Models in memory on it.',

@@ -72,7 +72,8 @@ export function nodeOf({ backend, name, system, models, loaded, now }: HostFacts
             models: models.length,
             // What the drive has in use besides is not the models', and the parts of a collection are listed themselves.
             bytesUsed: sizeOf(models.filter(({ runtime }) => !runtime?.startsWith('collection'))),
-            scannedAt: new Date(now),
+            // To the minute, so that a look that found nothing new changes nothing.
+            scannedAt: new Date(now - (now % 60_000)),
             inventory: 'models',
           },
     message: 'unknown' in memory ? `host memory unknown (${memory.unknown})` : undefined,

@@ -85,7 +85,6 @@ test('every copy in memory is a row under the name of its model, told apart by i
   const row = {
     backend,
     name: 'twice/model',
-    instance: undefined,
     sizeBytes: 5_027_784_512,
     status: 'loaded',
     node: 'box',
