@@ -3,7 +3,7 @@ import { isFinished } from '../../src/jobs/store.ts';
 import type { Operation } from '../../src/operations/load.ts';
 import { callOf } from './backends.ts';
 import { type Emulated, startEmulated } from './emulated.ts';
-import { jobEnd } from './jobs.ts';
+import { jobEnd, jobWhen } from './jobs.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -27,6 +27,7 @@ async function pulling(world: Emulated): Promise<Variables> {
   const { job } = gateway.jobs.start(callOf(), spec, async (call, report) => {
     for await (const progress of driver.pull?.(call, { model: 'slow:1b' }) ?? []) report(progress);
   });
+  await jobWhen(gateway, job.id, ({ status }) => status !== undefined);
   return { id: job.id };
 }
 
