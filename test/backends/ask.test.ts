@@ -78,7 +78,7 @@ test('what nobody expected of a driver is its failure, not the end of the answer
   ];
   assert.deepEqual(await ask(drivers), {
     models: ['lemonade/a:1b'],
-    errors: ['ollama: backend_error: x is undefined'],
+    errors: ['ollama: internal_error: unexpected error while looking; the log has it'],
   });
 });
 

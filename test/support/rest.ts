@@ -1,6 +1,9 @@
 /** The REST face on a port of its own, and a client that sends every byte of a request line as it is written. */
+import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
-import { type ServerSetup, startServer, type TestServer } from './server.ts';
+import { matchRoute, routesOf } from '../../src/rest-compat/routes.ts';
+import { problemOf } from './openapi.ts';
+import { operations, type ServerSetup, startServer, type TestServer } from './server.ts';
 
 export interface RestAnswer {
   readonly status: number;
@@ -49,10 +52,23 @@ function parsed(text: string): unknown {
 /** What an error answers: its status, code and message in one line. */
 export const refusalOf = ({ status, json }: RestAnswer) => `${status} ${json?.error?.code}: ${json?.error?.message}`;
 
+const routes = routesOf(operations);
+
+function checkDocumented(line: string, { status, json, headers }: RestAnswer): void {
+  const [method = '', path = ''] = line.split(/[ ?]/);
+  const match = matchRoute(routes, method, path);
+  if (!match || !('route' in match) || json === undefined) return;
+  assert.equal(problemOf(match.route.operation.name, status, json), '', `${line} answered ${JSON.stringify(json)}`);
+  assert.equal(headers['content-type'], 'application/json', line);
+}
+
 export interface RestServer extends AsyncDisposable {
   readonly server: TestServer;
   readonly url: string;
-  /** Sends one request: `send('GET /api/v1/models')`. Paths that do not begin with `/` are below `/api/v1/`. */
+  /**
+   * Sends one request: `send('GET /api/v1/models')`. Paths that do not begin with `/` are below `/api/v1/`. Whatever is
+   * answered as JSON must be what the OpenAPI document says.
+   */
   send(line: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<RestAnswer>;
 }
 
@@ -61,12 +77,12 @@ export async function serveRest(setup: ServerSetup = {}): Promise<RestServer> {
   return {
     server,
     url: server.url,
-    send(line, body, headers) {
-      const [method, path = ''] = line.split(/ (.*)/s);
-      return rest(server.url, `${method} ${path.startsWith('/') ? path : `/api/v1/${path}`}`, {
-        body,
-        ...(headers && { headers }),
-      });
+    async send(line, body, headers) {
+      const [method = '', path = ''] = line.split(/ (.*)/s);
+      const full = `${method} ${path.startsWith('/') ? path : `/api/v1/${path}`}`;
+      const answer = await rest(server.url, full, { body, ...(headers && { headers }) });
+      checkDocumented(full, answer);
+      return answer;
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
