@@ -27,10 +27,15 @@ export interface Child extends AsyncDisposable {
   cpu(): Promise<number>;
 }
 
-/** Starts a program of `servers/`. It lives until it is disposed of, at the latest until we end. */
-export async function startChild(program: string): Promise<Child> {
-  const file = new URL(`servers/${program}.ts`, import.meta.url);
-  const child = fork(file, { execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'] });
+const programs = {
+  gateway: new URL('./servers/gateway.ts', import.meta.url),
+  reference: new URL('./servers/reference.ts', import.meta.url),
+  mcpServer: new URL('./servers/mcpServer.ts', import.meta.url),
+};
+
+/** Starts one of the programs. It lives until it is disposed of, at the latest until we end. */
+export async function startChild(program: keyof typeof programs): Promise<Child> {
+  const child = fork(programs[program], { execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'] });
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let asked = 0;
   child.on('message', ({ id, value, error }: Answer) => {

@@ -23,7 +23,7 @@ export class Crowd implements Disposable {
   /** Messages of those who have had their first. */
   #received = 0;
   #wanted = 0;
-  #waiting = Promise.withResolvers<void>();
+  #waiting = waiter();
   /** The bytes that came last. */
   newest: Buffer = Buffer.alloc(0);
 
@@ -44,12 +44,12 @@ export class Crowd implements Disposable {
   async next(): Promise<void> {
     this.#received = 0;
     this.#wanted = this.#sockets.length;
-    this.#waiting = Promise.withResolvers();
+    const waiting = waiter();
+    this.#waiting = waiting;
     const timer = setTimeout(() => {
-      this.#waiting.reject(new Error(`${this.#received} of ${this.#wanted} subscribers got the message`));
+      waiting.reject(new Error(`${this.#received} of ${this.#wanted} subscribers got the message`));
     }, patienceMs);
-    await this.#waiting.promise;
-    clearTimeout(timer);
+    await waiting.promise.finally(() => clearTimeout(timer));
   }
 
   [Symbol.dispose]() {
@@ -92,6 +92,13 @@ export class Crowd implements Disposable {
     this.#received += messages;
     if (this.#received === this.#wanted) this.#waiting.resolve();
   }
+}
+
+/** A subscriber may fail while nobody waits for a message; the next message will then not reach everybody. */
+function waiter(): PromiseWithResolvers<void> {
+  const waiting = Promise.withResolvers<void>();
+  waiting.promise.catch(() => {});
+  return waiting;
 }
 
 const head = (lines: readonly string[]) => `${lines.join('\r\n')}\r\n\r\n`;

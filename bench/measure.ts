@@ -1,7 +1,7 @@
 /** Measuring two things in turn, so that whatever else the machine does meets both. */
 
 /** Microseconds that one piece of work takes: on the clock, and of the server's processor. */
-export interface Sample {
+interface Sample {
   readonly wall: number;
   readonly cpu: number;
 }
