@@ -6,13 +6,13 @@ export interface Instance {
   readonly id: string;
   readonly model: EmulatedModel;
   readonly config: Readonly<Record<string, unknown>>;
-  /** When its weights are in memory; it is not listed before. */
-  readonly readyAt: number;
   /** Loaded by a request for a completion, which gives it a time to live. */
   readonly onDemand: boolean;
   /** From its last use on; Infinity for ever. */
   ttlMs: number;
   idleSince: number;
+  /** Whether its weights are in memory; it is not listed before. */
+  ready: boolean;
   /** Requests that use it. */
   busy: number;
 }
@@ -50,21 +50,27 @@ export function instancesOf({ state, clock }: Memory): Instance[] {
   for (const instance of state.instances.values()) {
     if (now >= expiresAt(instance)) state.instances.delete(instance.id);
   }
-  return [...state.instances.values()].filter(instance => instance.readyAt <= now);
+  return [...state.instances.values()].filter(({ ready }) => ready);
 }
 
 /** Loads one more instance, whatever is there. A load belongs to the app: a client that goes away does not end it. */
 export async function load(memory: Memory, model: EmulatedModel, use: Use, life: AbortSignal): Promise<Instance> {
   const { state, clock } = memory;
-  const instance = newInstance(memory, model, use, model.loadMs ?? memory.loadMs);
+  const instance = newInstance(memory, model, use);
   state.instances.set(instance.id, instance);
   try {
-    await clock.sleep(instance.readyAt - clock.now(), life);
+    await clock.sleep(model.loadMs ?? memory.loadMs, life);
     if (model.loadError !== undefined) throw new LoadError(model.loadError);
   } catch (reason) {
     if (state.instances.get(instance.id) === instance) state.instances.delete(instance.id);
     throw reason;
   }
+  return begin(memory, instance);
+}
+
+function begin({ clock }: Memory, instance: Instance): Instance {
+  instance.ready = true;
+  instance.idleSince = clock.now();
   return instance;
 }
 
@@ -73,21 +79,20 @@ export class LoadError extends Error {}
 
 /** An instance that somebody has loaded just now. */
 export function place(memory: Memory, model: EmulatedModel, use: Use): Instance {
-  const instance = newInstance(memory, model, use, 0);
+  const instance = newInstance(memory, model, use);
   memory.state.instances.set(instance.id, instance);
-  return instance;
+  return begin(memory, instance);
 }
 
-function newInstance(memory: Memory, model: EmulatedModel, use: Use, loadMs: number): Instance {
-  const readyAt = memory.clock.now() + loadMs;
+function newInstance(memory: Memory, model: EmulatedModel, use: Use): Instance {
   return {
     id: use.id ?? freeId(memory, model.name),
     model,
     config: { ...defaultConfig(memory, model), ...use.config },
-    readyAt,
     onDemand: use.onDemand ?? false,
     ttlMs: use.ttlMs ?? Number.POSITIVE_INFINITY,
-    idleSince: readyAt,
+    idleSince: Number.POSITIVE_INFINITY,
+    ready: false,
     busy: 0,
   };
 }
@@ -99,7 +104,9 @@ function defaultConfig({ contextLength }: Memory, model: EmulatedModel) {
 }
 
 /** The key, or the key with the first free number from 2 on. */
-function freeId({ state }: Memory, key: string): string {
+function freeId(memory: Memory, key: string): string {
+  const { state } = memory;
+  instancesOf(memory);
   let id = key;
   for (let number = 2; state.instances.has(id); number++) id = `${key}:${number}`;
   return id;
