@@ -68,7 +68,8 @@ export function leafSchema(type: GraphQLOutputType): JsonSchema {
   if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ value }) => value) };
   const schema = scalarSchemas[named.name];
   if (!schema) throw new Error(`the scalar ${named.name} has no JSON schema`);
-  return schema;
+  // One of its own for each place: YAML would write a shared one as an alias, which not every reader follows.
+  return { ...schema };
 }
 
 interface Scope {

@@ -76,7 +76,7 @@ export function listType<R>(name: string, row: Row<R>, what: string) {
       errors: t.field({
         type: [FailureRef],
         nullable: true,
-        description: 'Null when every backend answered.',
+        description: 'The backends that could not answer, if there are any.',
         extensions: keyedErrors,
         resolve: list => (list.errors.length > 0 ? list.errors : null),
       }),

@@ -8,16 +8,24 @@ const text = (description: string) => ({ description, content: { 'text/plain': {
 
 /** Routes that are no operations. */
 const fixedPaths = {
-  '/healthz': { get: { operationId: 'healthz', responses: { 200: text('`ok`: the process serves.') } } },
+  '/healthz': {
+    get: {
+      operationId: 'healthz',
+      summary: 'Whether the process serves.',
+      responses: { 200: text('`ok`: it does.') },
+    },
+  },
   '/readyz': {
     get: {
       operationId: 'readyz',
+      summary: 'Whether requests should be sent here.',
       responses: { 200: text('`ok`: send requests.'), 503: text('Stopping, or not there yet.') },
     },
   },
   '/backendz': {
     get: {
       operationId: 'backendz',
+      summary: 'Whether every backend is healthy.',
       responses: {
         200: text('`ok`: every backend is healthy.'),
         503: text('`backend <name> not healthy: <message>` of each that is not, joined by `; `.'),
@@ -27,6 +35,7 @@ const fixedPaths = {
   '/api/v1/openapi.yaml': {
     get: {
       operationId: 'getOpenAPI',
+      summary: 'Describes this API.',
       responses: {
         200: { description: 'This document.', content: { 'application/yaml': { schema: { type: 'string' } } } },
       },
@@ -73,8 +82,11 @@ export function openApiOf(operations: readonly Operation[], version: string): Js
       title: 'model-manager API',
       version,
       description: 'Models of every backend: list, pull, load, unload, delete, and follow what takes long.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
+    // Nobody is asked who they are.
+    security: [],
     paths: Object.fromEntries(Object.entries(paths).sort(byName)),
     components: { schemas: Object.fromEntries(Object.entries(schemas).sort(byName)) },
   };

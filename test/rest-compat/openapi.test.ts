@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { schemaFiles } from '../../src/commands/schema.ts';
 import { errorCodes } from '../../src/errors.ts';
 import { routesOf } from '../../src/rest-compat/routes.ts';
 import { schemaCheck } from '../mcp/schemaCheck.ts';
@@ -62,6 +63,7 @@ test('the document is OpenAPI 3.1: paths, operations, parameters and responses a
     assert.match(path, /^\/([\w.-]+|\{\w+\})(\/([\w.-]+|\{\w+\}))*$/, where);
     assert.match(method, /^(get|post|delete)$/);
     assert.match(operation.operationId, /^[a-z]\w+$/i);
+    assert.ok(operation.summary, where);
     const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => `path ${name}`);
     const { parameters = [] } = operation;
     assert.deepEqual(
@@ -85,6 +87,10 @@ test('the document is OpenAPI 3.1: paths, operations, parameters and responses a
       }
     }
   }
+});
+
+test('the document is plain YAML: no anchors, which not every reader follows', () => {
+  assert.doesNotMatch(schemaFiles()['openapi.yaml'] ?? '', /[:-] [&*]\w/);
 });
 
 test('every schema is JSON Schema 2020-12, and every reference leads somewhere', () => {
