@@ -40,6 +40,8 @@ export interface BackendStatus {
   /** Why it is not healthy, or a note. */
   readonly message?: string | undefined;
   readonly version?: string | undefined;
+  /** It did not answer in time: it may be down, or too busy to say. */
+  readonly timedOut?: boolean | undefined;
 }
 
 /** A model the backend has, loaded or not. */

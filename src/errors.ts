@@ -66,7 +66,7 @@ export const noBackend = () =>
 export function asGatewayError(error: unknown, requestId: string): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof DOMException && error.name === 'TimeoutError') {
-    return backendError('the backend did not answer in time; ask again, or look at its health', { cause: error });
+    return timedOut('the backend did not answer in time; ask again, or look at its health', { cause: error });
   }
   if (error instanceof DOMException && error.name === 'AbortError') {
     return backendError('given up: the client has left', { cause: error });
@@ -75,6 +75,11 @@ export function asGatewayError(error: unknown, requestId: string): GatewayError 
     cause: error,
   });
 }
+
+/** A backend that did not answer in time. */
+export const timedOut = (what: string, options?: Options) =>
+  backendError(what, { ...options, details: { timedOut: true } });
+export const isTimeout = (error: unknown): boolean => error instanceof GatewayError && error.details?.timedOut === true;
 
 /** The words of anything that can be thrown. */
 export function messageOf(error: unknown): string {

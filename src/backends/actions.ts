@@ -3,7 +3,7 @@ import type { Job, Model } from '../domain.ts';
 import { messageOf, unsupported } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
-import { type Backend, isTimeout } from './backend.ts';
+import { type Backend, isTimeUp } from './backend.ts';
 import { backendOrDefault, findBackend, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
 
@@ -38,9 +38,11 @@ export function pullModel({ registry, jobs }: Actions, call: Call, input: PullIn
     wire: false,
   } as const;
   return jobs.start(call, spec, async (work, report) => {
+    backend.pulls.add(request.model);
     try {
       for await (const progress of backend.driver.pull?.(work, request) ?? []) report(progress);
     } finally {
+      backend.pulls.delete(request.model);
       backend.changed();
     }
   });
@@ -96,7 +98,7 @@ async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
     await unlessAborted(work, call.signal);
     return false;
   } catch (error) {
-    if (isTimeout(error) && error === call.signal.reason) return true;
+    if (isTimeUp(error) && error === call.signal.reason) return true;
     throw error;
   }
 }

@@ -2,12 +2,13 @@ import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
 import type { BackendStatus, LoadedModel, Model, NodeInfo } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { asGatewayError, type GatewayError, messageOf } from '../errors.ts';
+import { asGatewayError, backendError, isTimeout, messageOf, timedOut } from '../errors.ts';
 import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
 import { keepRows, keepValue } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
+import { createCircuit } from './circuit.ts';
 
 /** Where a backend was named: in the flags, or in a document by a person or by the cluster manager. */
 export type BackendOrigin = 'static' | 'person' | 'cluster-manager';
@@ -24,6 +25,8 @@ export interface Backend {
   readonly nodes: Source<Rows<NodeInfo>>;
   /** Loads under way, by model: a second request for the same joins the first. */
   readonly loads: Map<string, Promise<void>>;
+  /** References being pulled. */
+  readonly pulls: Set<string>;
   /** Something was done to it: what was seen before is outdated. */
   changed(): void;
 }
@@ -41,6 +44,9 @@ export function createBackend(
   { lookMs = usualLookMs } = {},
 ): Backend {
   const { name } = driver;
+  const loads = new Map<string, Promise<void>>();
+  const pulls = new Set<string>();
+  const circuit = createCircuit({ onRecovery: outdate });
   const callFor = (signal: AbortSignal) => createCall({ log, signal });
   const polled: PolledSource<unknown>[] = [];
 
@@ -49,15 +55,17 @@ export function createBackend(
     const source = poll<T>({
       ...options,
       callFor,
+      // Some servers answer nobody while they load or download for us.
+      excuses: error => isTimeout(error) && loads.size + pulls.size > 0,
       async look(call) {
         const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs: lookMs });
         try {
-          const seen = await options.look(bounded);
+          const seen = await circuit.guard(() => options.look(bounded), call.signal);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);
           failing = undefined;
           return seen;
         } catch (thrown) {
-          const error = isTimeout(thrown) ? asGatewayError(thrown, call.requestId) : thrown;
+          const error = isTimeUp(thrown) ? asGatewayError(thrown, call.requestId) : thrown;
           if (!call.signal.aborted && failing !== messageOf(error)) {
             failing = messageOf(error);
             log.warn({ backend: name, error: failing }, `cannot read ${what}`);
@@ -68,6 +76,10 @@ export function createBackend(
     });
     polled.push(source);
     return source;
+  }
+
+  function outdate() {
+    for (const source of polled) source.invalidate();
   }
 
   /** The rows of a look; a failed one has none, and says why. */
@@ -94,7 +106,14 @@ export function createBackend(
     name,
     origin,
     driver,
-    status: observe<BackendStatus>('health', { look: call => driver.describe(call), merge: keepValue }),
+    status: observe<BackendStatus>('health', {
+      async look(call) {
+        const status = await driver.describe(call);
+        if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');
+        return status;
+      },
+      merge: keepValue,
+    }),
     models: derive<[readonly Model[], readonly LoadedModel[]], Rows<Model>>([library, memory], (seen, previous) => {
       const { rows, errors } = toRows(seen[0]);
       const running = seen[1].error ? [] : (seen[1].value ?? []);
@@ -102,9 +121,11 @@ export function createBackend(
     }),
     loaded: derive<[readonly LoadedModel[]], Rows<LoadedModel>>([memory], ([seen]) => toRows(seen)),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
-    loads: new Map(),
+    loads,
+    pulls,
     changed() {
-      for (const source of polled) source.invalidate();
+      circuit.retry();
+      outdate();
     },
   };
 }
@@ -134,17 +155,18 @@ function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[]
 }
 
 /** Whether this is how a signal says that time is up. */
-export const isTimeout = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
+export const isTimeUp = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
 
 /** What is seen of a source, or why it could not be seen: a failure, or that the call's time was up before. */
 export async function readSource<T>(
   source: Source<T>,
   call: Call,
-): Promise<{ readonly value: T | undefined; readonly error: GatewayError | undefined }> {
+): Promise<Pick<Observation<T>, 'value' | 'error' | 'busy' | 'observedAt'>> {
   try {
     return await source.read(call);
   } catch (error) {
-    if (isTimeout(error)) return { value: undefined, error: asGatewayError(error, call.requestId) };
+    if (isTimeUp(error))
+      return { value: undefined, error: asGatewayError(error, call.requestId), observedAt: new Date() };
     throw error;
   }
 }

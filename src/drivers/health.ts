@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts';
 import type { BackendStatus } from '../domain.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, isTimeout } from '../errors.ts';
 
 /** The status a look gives. A look that fails says why the server is not healthy. */
 export async function healthFrom(call: Call, look: () => Promise<BackendStatus>): Promise<BackendStatus> {
@@ -9,7 +9,7 @@ export async function healthFrom(call: Call, look: () => Promise<BackendStatus>)
   } catch (error) {
     // When the caller left, nobody waits for the answer, and it would say nothing about the server.
     if (!(error instanceof GatewayError) || isCancelled(call)) throw error;
-    return { healthy: false, message: error.message };
+    return { healthy: false, message: error.message, timedOut: isTimeout(error) || undefined };
   }
 }
 

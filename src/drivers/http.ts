@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
-import { backendError, GatewayError, invalidRequest, messageOf } from '../errors.ts';
+import { backendError, GatewayError, invalidRequest, messageOf, timedOut } from '../errors.ts';
 
 /**
  * HTTP as the drivers of host backends need it: small JSON documents, and streams that may be silent for minutes.
@@ -97,11 +97,11 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
     const what = `${kind}: ${request.method} ${request.path}`;
     const options = { cause: error };
     if (bounds.expiredMs !== undefined)
-      return backendError(`${what}: no answer from ${endpoint} within ${seconds(bounds.expiredMs)}`, options);
+      return timedOut(`${what}: no answer from ${endpoint} within ${seconds(bounds.expiredMs)}`, options);
     if (call.signal.aborted) {
-      const late = call.signal.reason?.name === 'TimeoutError';
-      const words = late ? `no answer from ${endpoint} before the request's deadline` : 'cancelled by the caller';
-      return backendError(`${what}: ${words}`, options);
+      if (call.signal.reason?.name === 'TimeoutError')
+        return timedOut(`${what}: no answer from ${endpoint} before the request's deadline`, options);
+      return backendError(`${what}: cancelled by the caller`, options);
     }
     return backendError(`${what}: ${transportWords(error, endpoint, product)}`, options);
   }

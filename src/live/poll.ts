@@ -11,11 +11,15 @@ export interface PollOptions<T> {
   merge(previous: T | undefined, next: T): T;
   /** Milliseconds until the value may differ by itself; undefined when nothing moves. */
   movesIn?(value: T, now: number): number | undefined;
+  /** Whether a failure is excused by what the thing is known to be doing: then the last value stands. */
+  excuses?(error: GatewayError): boolean;
   now?(): number;
 }
 
 /** Readers within this time share one look, in milliseconds. */
 const freshMs = 1_000;
+/** A busy thing is left alone for this long after a look that it did not answer, in milliseconds. */
+const busyMs = 5_000;
 /** Between looks while something moves, and while nothing does, in milliseconds; only while somebody listens. */
 const activeMs = 2_000;
 const idleMs = 30_000;
@@ -54,11 +58,16 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
   /** Also false when the clock was set back: what was seen is no fresher for it. */
   function isFresh(): boolean {
     const left = freshUntil - now();
-    return left > 0 && left <= freshMs;
+    return left > 0 && left <= Math.max(freshMs, busyMs);
   }
 
   function settle(value: T | undefined, error: GatewayError | undefined, began: number) {
     const before = current;
+    if (error && before?.value !== undefined && options.excuses?.(error)) {
+      current = { ...before, busy: error };
+      freshUntil = now() + busyMs;
+      return;
+    }
     const kept = value === undefined ? before?.value : options.merge(before?.value, value);
     const sameError = error?.message === before?.error?.message;
     const changed = before === undefined || kept !== before.value || !sameError;

@@ -11,6 +11,8 @@ export interface Observation<T> {
   readonly value: T | undefined;
   /** Why the newest look failed. The value beside it is the last known one. */
   readonly error: GatewayError | undefined;
+  /** Why the newest look saw nothing, where that is no failure: the thing is busy, and the value what it last was. */
+  readonly busy?: GatewayError | undefined;
 }
 
 /**

@@ -72,10 +72,15 @@ const CapabilitiesRef = builder.objectRef<CapabilitiesView>('Capabilities').impl
   }),
 });
 
-/** A server that cannot be asked is an unhealthy one. */
-function toStatus(seen: Pick<Observation<BackendStatus>, 'value' | 'error'> | undefined): BackendStatus {
-  if (seen?.error) return { healthy: false, message: seen.error.message };
-  return seen?.value ?? { healthy: false, message: 'not looked at yet' };
+/** A server that cannot be asked is an unhealthy one, unless what we had it do keeps it from answering. */
+function toStatus(
+  seen: Pick<Observation<BackendStatus>, 'value' | 'error' | 'busy' | 'observedAt'> | undefined,
+): BackendStatus {
+  if (!seen) return { healthy: false, message: 'not looked at yet' };
+  const { value, error, busy, observedAt } = seen;
+  if (error || !value) return { healthy: false, message: error?.message };
+  if (!busy) return value;
+  return { ...value, message: `busy, it does not answer now; it was last seen at ${observedAt.toISOString()}` };
 }
 
 export async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
