@@ -11,6 +11,7 @@ export function shown(text: string): string {
 }
 
 function referenceProblem(name: string, text: string): string | undefined {
+  if (text.trim() === '') return undefined;
   const bytes = Buffer.byteLength(text);
   if (bytes > maxReferenceBytes) {
     return `"${name}" has ${bytes} bytes, at most ${maxReferenceBytes} are allowed`;

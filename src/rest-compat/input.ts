@@ -65,7 +65,7 @@ export function variablesOfBody({ operation, rest }: Route, fields: BodyFields, 
     if (!field || value === null) continue;
     const type = jsonTypeOf(field);
     if (!isOfType(value, type)) {
-      throw invalidRequest(`invalid JSON: "${field.restName}" must be a ${type}, got ${cut(JSON.stringify(value))}`);
+      throw invalidRequest(`invalid JSON: "${field.restName}" must be a ${type}, got ${inWords(value)}`);
     }
     sent.set(field.restName, value);
   }
@@ -88,14 +88,17 @@ function parseObject(body: string): Record<string, unknown> {
   }
   if (value === null) return {};
   if (typeof value !== 'object' || Array.isArray(value)) {
-    throw invalidRequest(
-      `invalid JSON: the body must be an object, got ${Array.isArray(value) ? 'an array' : typeof value}`,
-    );
+    throw invalidRequest(`invalid JSON: the body must be an object, got ${inWords(value)}`);
   }
   return value as Record<string, unknown>;
 }
 
-const cut = (text: string) => (text.length > 80 ? `${text.slice(0, 80)}…` : text);
+/** A value for a message: a short one as it is. */
+function inWords(value: unknown): string {
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object';
+  const text = JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
 
 function isOfType(value: unknown, type: ReturnType<typeof jsonTypeOf>): boolean {
   return type === 'integer' ? Number.isSafeInteger(value) : typeof value === type;
