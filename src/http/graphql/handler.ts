@@ -86,7 +86,9 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
     const zipped = /\bgzip\b/.test(String(req.headers['accept-encoding']));
     res.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': pageSecurityPolicy,
+      'content-security-policy': pageSecurityPolicy(req.headers.host),
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
       'content-length': zipped ? gzipped.length : html.length,
       vary: 'accept-encoding, accept',
       ...(zipped && { 'content-encoding': 'gzip' }),
