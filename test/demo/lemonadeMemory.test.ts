@@ -33,7 +33,7 @@ describe('a load', bounded, () => {
     await clock.advance(30_000);
     assert.deepEqual(await loading, {
       status: 200,
-      body: { status: 'success', model_name: 'user.Two', checkpoint: 'emulated/Two:Q4_K_M', recipe: 'llamacpp' },
+      body: { status: 'success', model_name: 'user.Two', checkpoint: 'emulated/Two-GGUF:Q4_K_M', recipe: 'llamacpp' },
     });
     assert.deepEqual(server.loaded(), [{ name: 'Two', status: 'ready', pinned: false, contextLength: 4096, busy: 0 }]);
   });
@@ -78,14 +78,16 @@ describe('a load', bounded, () => {
   });
 
   test('waits for the load before it', async t => {
-    const { load, clock, words } = await started(t, { maxModels: 2 });
-    const both = [load('A'), load('B')];
+    const { load, clock, words, server } = await started(t, { maxModels: 2 });
+    const first = load('A');
     await clock.sleeping();
+    const second = load('B');
+    await server.requested('/api/v1/load', 2);
     await clock.advance(30_000);
     assert.deepEqual(words(), ['A ready']);
     await clock.sleeping();
     await clock.advance(30_000);
-    await Promise.all(both);
+    await Promise.all([first, second]);
     assert.deepEqual(words(), ['A ready', 'B ready']);
   });
 
@@ -340,22 +342,21 @@ describe('a completion', bounded, () => {
 });
 
 describe('a server that blocks', bounded, () => {
-  const answersOf = (world: Awaited<ReturnType<typeof started>>) => {
+  const paths = ['/api/v1/health', '/api/v1/models', '/api/v1/system-info'];
+  /** Asks for all of them; resolves when all are on the server. */
+  const askAll = async (world: Awaited<ReturnType<typeof started>>) => {
     const done: string[] = [];
-    const asked = ['/api/v1/health', '/api/v1/models', '/api/v1/system-info'].map(async path => {
-      await world.get(path);
-      done.push(path);
-    });
-    return { done, all: Promise.all(asked) };
+    const all = Promise.all(paths.map(path => world.get(path).then(() => done.push(path))));
+    await Promise.all(paths.map(path => world.server.requested(path)));
+    return { done, all };
   };
 
   test('answers nothing while it loads, its health included', async t => {
     const world = await started(t, { blocks: ['load'] });
-    const { server, load, clock } = world;
+    const { load, clock } = world;
     const loading = load('A');
     await clock.sleeping();
-    const { done, all } = answersOf(world);
-    await server.requested('/api/v1/system-info');
+    const { done, all } = await askAll(world);
     await clock.advance(29_999);
     assert.deepEqual(done, []);
     await clock.advance(1);
@@ -366,11 +367,10 @@ describe('a server that blocks', bounded, () => {
   test('answers nothing while it downloads either, where it is told so', async t => {
     const registry = [{ name: 'Far', files: [{ name: 'far.gguf', bytes: 100 }], pullMs: 5000 }];
     const world = await started(t, { blocks: ['load', 'pull'], registry });
-    const { server, clock, post } = world;
+    const { clock, post } = world;
     const pulling = post('/v1/pull', { model_name: 'Far' });
     await clock.sleeping();
-    const { done, all } = answersOf(world);
-    await server.requested('/api/v1/system-info');
+    const { done, all } = await askAll(world);
     await clock.advance(4999);
     assert.deepEqual(done, []);
     await clock.advance(1);

@@ -10,6 +10,8 @@ import { instant, manualClock, type OllamaOptions, startOllama } from '../../src
 
 const bounded = { timeout: 10_000 };
 
+const shared = { bytes: 333, digest: `sha256:${'5'.repeat(64)}` };
+
 const tiny = {
   name: 'all-minilm:22m',
   capabilities: ['embedding'],
@@ -18,9 +20,12 @@ const tiny = {
   quantization: 'F16',
   contextLength: 512,
   embeddingLength: 384,
-  layers: [{ bytes: 45_949_216 }, { bytes: 11_357 }, { bytes: 16 }, { bytes: 333 }],
+  layers: [{ bytes: 45_949_216 }, { bytes: 11_357 }, { bytes: 16 }, shared],
   pullMs: 60,
 };
+
+/** A layer that is there is reported however fast the others come. */
+const neighbour = { name: 'neighbour', layers: [{ bytes: 1 }, shared] };
 
 const qwen = {
   name: 'qwen3:8b',
@@ -65,7 +70,7 @@ for (const kind of ['emulated', 'real'] as const) {
   describe(`any Ollama (${kind})`, { ...bounded, timeout: kind === 'real' ? 600_000 : 10_000 }, () => {
     const reach = async (t: TestContext) => {
       if (kind === 'real') return { client: new Ollama({ host: real ?? '' }), url: real ?? '' };
-      const { client, server } = await started(t, { models: [qwen], registry: [tiny] });
+      const { client, server } = await started(t, { models: [qwen, neighbour], registry: [tiny] });
       return { client, url: server.url };
     };
 

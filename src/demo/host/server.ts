@@ -18,7 +18,7 @@ export interface Incoming {
 }
 
 /** A request as it came. */
-export interface RecordedRequest extends Incoming {
+interface RecordedRequest extends Incoming {
   /** The parsed document, or the text when it is none; undefined when empty. */
   readonly body: unknown;
   /** By the emulator's clock. */

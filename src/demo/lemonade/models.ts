@@ -180,7 +180,7 @@ export const findEntry = (state: State, name: string): Entry | undefined =>
 export const recipeOf = ({ facts }: Entry) => facts.recipe ?? 'llamacpp';
 export const labelsOf = ({ facts }: Entry) => facts.labels ?? ['chat'];
 export const checkpointOf = ({ id, facts }: Entry) =>
-  facts.checkpoint ?? (facts.components ? '' : `emulated/${id.slice(namespaceOf(id)?.length ?? 0)}:Q4_K_M`);
+  facts.checkpoint ?? (facts.components ? '' : `emulated/${id.slice(namespaceOf(id)?.length ?? 0)}-GGUF:Q4_K_M`);
 
 export const slotTypes = ['llm', 'embedding', 'reranking', 'transcription', 'image', 'tts', 'classification'] as const;
 export type SlotType = (typeof slotTypes)[number];
