@@ -1,22 +1,32 @@
 import type { Call } from '../call.ts';
-import { GatewayError } from '../errors.ts';
-import { derive } from '../live/derive.ts';
+import { GatewayError, timedOut } from '../errors.ts';
+import { combine } from '../live/derive.ts';
 import type { Failure, Rows } from '../live/events.ts';
 import type { Source } from '../live/source.ts';
 import { type Backend, readSource } from './backend.ts';
+import { answersInTime, patienceMs } from './patience.ts';
 
 /** The lists that are asked of many backends at once. */
 export type ListName = 'models' | 'loaded' | 'nodes';
-type RowsOf<L extends ListName> = Backend[L] extends Source<Rows<infer R>> ? R : never;
+export type RowsOf<L extends ListName> = Backend[L] extends Source<Rows<infer R>> ? R : never;
 
 /** A list over several backends as one source, rows in backend order. */
-export function listSource<L extends ListName>(backends: readonly Backend[], list: L): Source<Rows<RowsOf<L>>> {
+export function listSource<L extends ListName>(
+  backends: readonly Backend[],
+  list: L,
+  patience = patienceMs,
+): Source<Rows<RowsOf<L>>> {
   const sources = backends.map(backend => backend[list] as Source<Rows<RowsOf<L>>>);
   if (sources.length === 1) return sources[0] as Source<Rows<RowsOf<L>>>;
-  return derive<Rows<RowsOf<L>>[], Rows<RowsOf<L>>>(sources, seen => ({
-    rows: seen.flatMap(observation => observation.value?.rows ?? []),
-    errors: seen.flatMap(observation => observation.value?.errors ?? []),
-  }));
+  // The same failure for as long as it lasts: rows that say the same are told once.
+  const late = backends.map(backend => failedRows(backend, notInTime(backend)));
+  return combine(sources, patience, (seen): Rows<RowsOf<L>> => {
+    const answers = seen.map((observation, index) => observation?.value ?? late[index]);
+    return {
+      rows: answers.flatMap(answer => answer?.rows ?? []),
+      errors: answers.flatMap(answer => answer?.errors ?? []),
+    };
+  });
 }
 
 /**
@@ -28,17 +38,28 @@ export async function askBackends<L extends ListName>(
   backends: readonly Backend[],
   list: L,
 ): Promise<Rows<RowsOf<L>>> {
-  const answers = await Promise.all(
-    backends.map(async backend => {
-      const { value, error } = await readSource(backend[list] as Source<Rows<RowsOf<L>>>, call);
-      if (error) return { rows: [], errors: [{ backend: backend.name, error }] };
-      return value ?? { rows: [], errors: [] };
-    }),
-  );
+  const asked = backends.map(async (backend): Promise<Rows<RowsOf<L>>> => {
+    const { value, error } = await readSource(backend[list] as Source<Rows<RowsOf<L>>>, call);
+    if (error) return failedRows(backend, error);
+    return value ?? { rows: [], errors: [] };
+  });
+  const answers = await answersInTime(asked, index => {
+    const backend = backends[index] as Backend;
+    return failedRows(backend, notInTime(backend));
+  });
   const errors = answers.flatMap(answer => answer.errors);
   if (errors.length > 0 && errors.length === backends.length) throw allFailed(errors);
   return { rows: answers.flatMap(answer => answer.rows), errors };
 }
+
+const failedRows = (backend: Backend, error: GatewayError) => ({
+  rows: [],
+  errors: [{ backend: backend.name, error }],
+});
+
+/** A backend that keeps the others waiting. */
+export const notInTime = ({ name }: Backend) =>
+  timedOut(`${name} has not answered within ${patienceMs / 1000} s of the others; it is still being asked`);
 
 function allFailed(failures: readonly Failure[]): GatewayError {
   const [first] = failures as [Failure, ...Failure[]];

@@ -34,6 +34,9 @@ export interface Backend {
 /** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
 const loadedMovesInMs = 2_000;
 
+/** Health is looked at no more often than this while it changes, in ms: one that flaps is no news every second. */
+const healthMs = 5_000;
+
 /** A look ends after this, in ms, whatever the driver does: before the ten seconds that a request has are over. */
 const usualLookMs = 8_500;
 
@@ -107,6 +110,7 @@ export function createBackend(
     origin,
     driver,
     status: observe<BackendStatus>('health', {
+      activeMs: healthMs,
       async look(call) {
         const status = await driver.describe(call);
         if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');

@@ -1,13 +1,22 @@
 import type { Call } from '../call.ts';
 import type { Model } from '../domain.ts';
 import { conflict, GatewayError, modelNotFound } from '../errors.ts';
+import { notInTime } from './ask.ts';
 import { type Backend, readValue } from './backend.ts';
+import { answersInTime } from './patience.ts';
 import { findBackend, type Registry } from './registry.ts';
 
 /** A model and the backend that has it. */
 export interface Found {
   readonly backend: Backend;
   readonly model: Model;
+}
+
+/** What one backend says of a reference. */
+interface Answer {
+  readonly backend: Backend;
+  readonly model?: Model | undefined;
+  readonly error?: GatewayError;
 }
 
 /** The model of that name on one backend, or undefined. Throws when the backend cannot say. */
@@ -38,8 +47,8 @@ export async function resolveModel(
   const named = findBackend(registry, name) ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
   if (named) return findOn(call, named, reference);
 
-  const asked = await Promise.all(
-    registry.backends.map(async backend => {
+  const asked = await answersInTime(
+    registry.backends.map(async (backend): Promise<Answer> => {
       try {
         return { backend, model: await lookUp(call, backend, reference) };
       } catch (error) {
@@ -47,6 +56,10 @@ export async function resolveModel(
         throw error;
       }
     }),
+    index => {
+      const backend = registry.backends[index] as Backend;
+      return { backend, error: notInTime(backend) };
+    },
   );
   const having = asked.filter((answer): answer is Found => answer.model !== undefined);
   const [only, second] = having;

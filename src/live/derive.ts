@@ -12,24 +12,47 @@ export function derive<T extends readonly unknown[], R>(
   sources: Sources<T>,
   compute: (observations: Observations<T>, previous: R | undefined) => R,
 ): Source<R> {
-  const inputs = sources as readonly Source<unknown>[];
+  return computed(sources as readonly Source<unknown>[], Number.POSITIVE_INFINITY, (seen, previous: R | undefined) =>
+    compute(seen as unknown as Observations<T>, previous),
+  );
+}
+
+/**
+ * The same of many sources of one kind, without waiting for stragglers: who has shown nothing `patienceMs` after somebody
+ * began to listen is missing from what is computed until it does.
+ */
+export function combine<T, R>(
+  sources: readonly Source<T>[],
+  patienceMs: number,
+  compute: (observations: readonly (Observation<T> | undefined)[], previous: R | undefined) => R,
+): Source<R> {
+  return computed(sources, patienceMs, compute);
+}
+
+function computed<T, R>(
+  inputs: readonly Source<T>[],
+  patienceMs: number,
+  compute: (observations: readonly (Observation<T> | undefined)[], previous: R | undefined) => R,
+): Source<R> {
   const listeners = createListeners();
   let stop: Array<() => void> = [];
   let computedFrom: readonly number[] = [];
   let current: Observation<R> | undefined;
+  let patience: NodeJS.Timeout | undefined;
+  let patienceIsOver = false;
 
   function refresh(): Observation<R> | undefined {
     const seen = inputs.map(input => input.current);
-    if (seen.some(observation => observation === undefined)) return current;
-    const observations = seen as Observation<unknown>[];
-    const revisions = observations.map(observation => observation.revision);
-    const observedAt = new Date(Math.min(...observations.map(observation => observation.observedAt.getTime())));
+    const there = seen.filter(observation => observation !== undefined);
+    if (there.length < inputs.length && !patienceIsOver) return current;
+    const revisions = seen.map(observation => observation?.revision ?? 0);
+    const observedAt = new Date(Math.min(...there.map(observation => observation.observedAt.getTime()), Date.now()));
     if (current && revisions.every((revision, index) => revision === computedFrom[index])) {
       if (observedAt > current.observedAt) current = { ...current, observedAt };
       return current;
     }
     computedFrom = revisions;
-    const value = compute(observations as Observations<T>, current?.value);
+    const value = compute(seen, current?.value);
     if (current && value === current.value) current = { ...current, observedAt };
     else {
       const revision = nextRevision(current?.revision ?? 0, Math.max(0, ...revisions));
@@ -43,6 +66,22 @@ export function derive<T extends readonly unknown[], R>(
     if (refresh()?.revision !== before) listeners.notify();
   }
 
+  function begin() {
+    stop = inputs.map(input => input.subscribe(onInput));
+    if (patienceMs === Number.POSITIVE_INFINITY) return;
+    patience = setTimeout(() => {
+      patienceIsOver = true;
+      onInput();
+    }, patienceMs);
+  }
+
+  function end() {
+    for (const each of stop) each();
+    stop = [];
+    clearTimeout(patience);
+    patienceIsOver = false;
+  }
+
   return {
     get current() {
       return refresh();
@@ -53,11 +92,9 @@ export function derive<T extends readonly unknown[], R>(
     },
     subscribe(listener) {
       const remove = listeners.add(listener);
-      if (listeners.size === 1) stop = inputs.map(input => input.subscribe(onInput));
+      if (listeners.size === 1) begin();
       return () => {
-        if (!remove() || listeners.size > 0) return;
-        for (const end of stop) end();
-        stop = [];
+        if (remove() && listeners.size === 0) end();
       };
     },
   };

@@ -11,6 +11,8 @@ export interface PollOptions<T> {
   merge(previous: T | undefined, next: T): T;
   /** Milliseconds until the value may differ by itself; undefined when nothing moves. */
   movesIn?(value: T, now: number): number | undefined;
+  /** Milliseconds between looks while something moves; 2,000 when absent. */
+  readonly activeMs?: number;
   /** Whether a failure is excused by what the thing is known to be doing: then the last value stands. */
   excuses?(error: GatewayError): boolean;
   now?(): number;
@@ -21,7 +23,7 @@ const freshMs = 1_000;
 /** A busy thing is left alone for this long after a look that it did not answer, in milliseconds. */
 const busyMs = 5_000;
 /** Between looks while something moves, and while nothing does, in milliseconds; only while somebody listens. */
-const activeMs = 2_000;
+const usualActiveMs = 2_000;
 const idleMs = 30_000;
 
 export interface PolledSource<T> extends Source<T> {
@@ -46,6 +48,7 @@ interface Look {
  */
 export function poll<T>(options: PollOptions<T>): PolledSource<T> {
   const now = options.now ?? Date.now;
+  const activeMs = options.activeMs ?? usualActiveMs;
   const listeners = createListeners();
   let current: Observation<T> | undefined;
   /** Counts invalidations: a look that began before the newest one may have missed what happened. */

@@ -1,9 +1,11 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
+import { notInTime } from '../backends/ask.ts';
 import { type Backend, readSource, readValue } from '../backends/backend.ts';
+import { answersInTime, patienceMs } from '../backends/patience.ts';
 import { backendOrDefault, findBackend } from '../backends/registry.ts';
 import type { Call } from '../call.ts';
 import { type BackendKind, type BackendStatus, backendKinds, type Capabilities, type Loading } from '../domain.ts';
-import { derive } from '../live/derive.ts';
+import { combine } from '../live/derive.ts';
 import { type Rows, rowsEvents } from '../live/events.ts';
 import { keepRows } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
@@ -176,8 +178,13 @@ builder.queryFields(t => ({
     description: 'All backends in order; the first is the default. One that is down is in the list, unhealthy.',
     args: pageArgs(t.arg),
     resolve: async (_root, page, { gateway, call }) => {
-      const rows = await Promise.all(
-        gateway.registry.backends.map(async backend => ({ backend, status: await statusOf(call, backend) })),
+      const { backends } = gateway.registry;
+      const rows = await answersInTime(
+        backends.map(async (backend): Promise<BackendView> => ({ backend, status: await statusOf(call, backend) })),
+        index => {
+          const backend = backends[index] as Backend;
+          return { backend, status: { healthy: false, message: notInTime(backend).message } };
+        },
       );
       return pageOf({ rows, errors: [] }, page, ({ backend }) => encodeGlobalID('Backend', backend.name));
     },
@@ -203,7 +210,7 @@ builder.subscriptionField('backends', t =>
       const backends = only ? [only] : gateway.registry.backends;
       const statuses = backends.map(backend => backend.status);
       const keep = keepRows<BackendView>(view => view.backend.name);
-      const source = derive<BackendStatus[], Rows<BackendView>>(statuses, (seen, previous) => {
+      const source = combine<BackendStatus, Rows<BackendView>>(statuses, patienceMs, (seen, previous) => {
         const views = backends.map((backend, index) => ({ backend, status: toStatus(seen[index]) }));
         return { rows: keep(previous?.rows, views), errors: [] };
       });
