@@ -1,11 +1,12 @@
 import SchemaBuilder from '@pothos/core';
-import RelayPlugin from '@pothos/plugin-relay';
+import RelayPlugin, { decodeGlobalID } from '@pothos/plugin-relay';
 import ValidationPlugin from '@pothos/plugin-validation';
 import { GraphQLError } from 'graphql';
 import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
 import { invalidRequest } from '../errors.ts';
 import type { Source } from '../live/source.ts';
+import { shown } from './arguments.ts';
 
 /** What every resolver works on: the backends, the jobs, and what this build is. */
 export interface Gateway extends Actions {
@@ -59,12 +60,25 @@ export interface SchemaShape {
   };
 }
 
+/** The types whose things have ids. */
+const identified = ['Backend', 'Job', 'LoadedModel', 'Model', 'NodeInfo'];
+
+/** Takes apart an id that a client gave. */
+function parseGlobalId(text: string): { typename: string; id: string } {
+  try {
+    const parsed = decodeGlobalID(text);
+    if (identified.includes(parsed.typename)) return parsed;
+  } catch {}
+  throw invalidRequest(`"id" is ${shown(text)}, which is no id of anything here; take it from an "id" field`);
+}
+
 export const builder = new SchemaBuilder<SchemaShape>({
   plugins: [RelayPlugin, ValidationPlugin],
   defaultFieldNullability: false,
   relay: {
     // `nodes` are machines here.
     nodesQueryOptions: false,
+    decodeGlobalID: parseGlobalId,
     nodeQueryOptions: { description: 'Anything that has an id, by it.' },
     nodeTypeOptions: { description: 'Anything a client can keep and ask for again by its id.' },
   },

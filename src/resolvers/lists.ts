@@ -1,12 +1,13 @@
 import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { askBackends, type ListName } from '../backends/ask.ts';
+import { askBackends, type ListName, type RowsOf } from '../backends/ask.ts';
 import type { Backend } from '../backends/backend.ts';
 import { invalidRequest } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Watch } from '../live/watch.ts';
 import { shown } from './arguments.ts';
 import { builder, type Context, faces, type SchemaShape } from './builder.ts';
+import { parsePlacedId } from './refs.ts';
 
 const FailureRef = builder.objectRef<Failure>('BackendError').implement({
   description: 'A backend that could not answer; the others did.',
@@ -65,6 +66,20 @@ const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
 export function readList<L extends ListName>(context: Context, backends: readonly Backend[], list: L) {
   for (const backend of backends) context.reads?.set(backend[list], backend[list].current?.revision ?? 0);
   return askBackends(context.call, backends, list);
+}
+
+/** The row that an id means, as `keyOf` names rows; nothing when it, or its backend, is gone. */
+export async function findRow<L extends ListName>(
+  { gateway, call }: Context,
+  id: string,
+  list: L,
+  keyOf: (row: RowsOf<L>) => string,
+): Promise<RowsOf<L> | undefined> {
+  const { backend: name, name: key } = parsePlacedId(id);
+  const backend = gateway.registry.backends.find(each => each.name === name);
+  if (!backend) return undefined;
+  const { rows } = await askBackends(call, [backend], list);
+  return rows.find(row => keyOf(row) === key);
 }
 
 /** The type of a list: its items, and the backends that could not answer. */

@@ -7,8 +7,8 @@ import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { listEventType, listType, pageOf, readList, served } from './lists.ts';
-import { BackendRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
+import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
 
 /** Copies of one model have ids of their own. */
 const loadedId = (loaded: LoadedModel) => placedId({ backend: loaded.backend, name: loadedKey(loaded) });
@@ -16,11 +16,7 @@ const loadedId = (loaded: LoadedModel) => placedId({ backend: loaded.backend, na
 builder.node(LoadedModelRef, {
   description: 'A model in memory, or on its way there.',
   id: { resolve: loadedId },
-  loadOne: async (id, { gateway, call }) => {
-    const { backend, name } = parsePlacedId(id);
-    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded');
-    return rows.find(loaded => loadedKey(loaded) === name);
-  },
+  loadOne: (id, context) => findRow(context, id, 'loaded', loadedKey),
   fields: t => ({
     name: t.exposeString('name', { description: "The backend's own spelling." }),
     backend: t.field({

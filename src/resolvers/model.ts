@@ -1,6 +1,6 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/actions.ts';
-import { askBackends, listSource } from '../backends/ask.ts';
+import { listSource } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
 import type { Job, Model } from '../domain.ts';
@@ -10,8 +10,8 @@ import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } 
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
-import { listEventType, listType, pageOf, readList, served } from './lists.ts';
-import { BackendRef, JobRef, LoadedModelRef, ModelRef, parsePlacedId, placedId } from './refs.ts';
+import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { BackendRef, JobRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
 
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
@@ -19,11 +19,7 @@ const zeroWhenUnknown = faces({ whenNull: 0 });
 builder.node(ModelRef, {
   description: 'A model that a backend has, loaded or not.',
   id: { resolve: placedId },
-  loadOne: async (id, { gateway, call }) => {
-    const { backend, name } = parsePlacedId(id);
-    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend), 'models');
-    return rows.find(model => model.name === name);
-  },
+  loadOne: (id, context) => findRow(context, id, 'models', model => model.name),
   fields: t => ({
     name: t.exposeString('name', { description: "The backend's own spelling." }),
     backend: t.field({

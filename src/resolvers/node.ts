@@ -6,8 +6,8 @@ import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { listEventType, listType, pageOf, readList, served } from './lists.ts';
-import { BackendRef, LoadedModelRef, NodeInfoRef, parsePlacedId, placedId } from './refs.ts';
+import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { BackendRef, LoadedModelRef, NodeInfoRef, placedId } from './refs.ts';
 
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
@@ -41,11 +41,7 @@ const NodeCacheRef = builder.objectRef<NodeCache>('NodeCache').implement({
 builder.node(NodeInfoRef, {
   description: 'A machine that models run on.',
   id: { resolve: placedId },
-  loadOne: async (id, { gateway, call }) => {
-    const { backend, name } = parsePlacedId(id);
-    const { rows } = await askBackends(call, capableBackends(gateway.registry, backend, 'nodeInventory'), 'nodes');
-    return rows.find(node => node.name === name);
-  },
+  loadOne: (id, context) => findRow(context, id, 'nodes', node => node.name),
   fields: t => ({
     name: t.exposeString('name'),
     backend: t.field({
@@ -91,6 +87,7 @@ builder.node(NodeInfoRef, {
     cache: t.expose('cache', { type: NodeCacheRef, nullable: true }),
     loaded: t.field({
       type: [LoadedModelRef],
+      nullable: true,
       description: 'Models in memory on it.',
       resolve: async (node, _, { gateway, call }) => {
         const backends = capableBackends(gateway.registry, node.backend, 'loadedModels');

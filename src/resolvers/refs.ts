@@ -24,6 +24,6 @@ interface Placed {
 export const placedId = ({ backend, name }: Placed) => `${backend}/${name}`;
 
 export function parsePlacedId(id: string): Placed {
-  const at = id.indexOf('/');
+  const at = Math.max(0, id.indexOf('/'));
   return { backend: id.slice(0, at), name: id.slice(at + 1) };
 }
