@@ -18,7 +18,7 @@ export interface JobSpec {
 }
 
 /** The work of a job. Ends well, or throws; `report` may be called as often as there is news. */
-export type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<void>;
+type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<void>;
 
 export interface Jobs {
   readonly store: JobStore;

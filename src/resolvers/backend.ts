@@ -85,7 +85,7 @@ function toStatus(
   return { ...value, message: `busy, it does not answer now; it was last seen at ${observedAt.toISOString()}` };
 }
 
-export async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
+async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
   return toStatus(await readSource(backend.status, call));
 }
 

@@ -2,7 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends, type ListName, type RowsOf } from '../backends/ask.ts';
 import type { Backend } from '../backends/backend.ts';
-import { invalidRequest } from '../errors.ts';
+import { invalidRequest, isTimeout } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Watch } from '../live/watch.ts';
 import { shown } from './arguments.ts';
@@ -63,9 +63,12 @@ type Row<R> = ObjectRef<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>, R>;
 const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
 
 /** Reads a list of several backends, and notes what it was read from. */
-export function readList<L extends ListName>(context: Context, backends: readonly Backend[], list: L) {
-  for (const backend of backends) context.reads?.set(backend[list], backend[list].current?.revision ?? 0);
-  return askBackends(context.call, backends, list);
+export async function readList<L extends ListName>({ call, reads }: Context, backends: readonly Backend[], list: L) {
+  for (const backend of backends) reads?.set(backend[list], backend[list].current?.revision ?? 0);
+  const rows = await askBackends(call, backends, list);
+  // Who was late this time does not follow from what was observed.
+  if (rows.errors.some(({ error }) => isTimeout(error))) reads?.clear();
+  return rows;
 }
 
 /** The row that an id means, as `keyOf` names rows; nothing when it, or its backend, is gone. */

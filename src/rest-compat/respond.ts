@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { answersInTime } from '../backends/patience.ts';
 import type { Call } from '../call.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
-import type { Source } from '../live/source.ts';
+import type { Observation, Source } from '../live/source.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
 import type { Context } from '../resolvers/builder.ts';
@@ -9,7 +10,7 @@ import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from './input.ts';
 import { matchRoute, type Route, routesOf } from './routes.ts';
 
 /** A request as far as a route needs it. */
-export interface RestRequest {
+interface RestRequest {
   readonly method: string;
   /** Without the query, not decoded. */
   readonly path: string;
@@ -97,10 +98,16 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
   };
 }
 
-/** Whether a kept answer still is the answer: looks again where the last look is too old, and compares revisions. */
+/**
+ * Whether a kept answer still is the answer: looks again where the last look is too old, and compares revisions. A backend
+ * that keeps the others waiting has changed.
+ */
 async function isTrue({ reads }: Kept, call: Call): Promise<boolean> {
-  const seen = await Promise.all(reads.map(([source]) => source.read(call)));
-  return seen.every((observation, index) => observation.revision === reads[index]?.[1]);
+  const seen = await answersInTime<Observation<unknown> | undefined>(
+    reads.map(([source]) => source.read(call)),
+    () => undefined,
+  );
+  return seen.every((observation, index) => observation?.revision === reads[index]?.[1]);
 }
 
 function send({ body, etag }: Kept, { ifNoneMatch }: RestRequest): RestResponse {
@@ -129,7 +136,7 @@ function redirectTo(path: string, query: URLSearchParams): RestResponse {
   return textResponse(301, 'Moved Permanently', { location });
 }
 
-export function errorResponse(error: GatewayError, call: Call): RestResponse {
+function errorResponse(error: GatewayError, call: Call): RestResponse {
   const { code, message, status } = error;
   if (status >= 500) call.log.error({ status, code, error: message, err: error.cause }, 'request failed');
   return jsonResponse(status, toJson({ error: { code, message } }));

@@ -7,7 +7,7 @@ import { schema } from '../../src/resolvers/schema.ts';
 import { createRest } from '../../src/rest-compat/respond.ts';
 import { callOf } from '../support/backends.ts';
 import { type FakeDriver, fakeDriver, testGateway } from '../support/gateway.ts';
-import { operations } from '../support/server.ts';
+import { operations, turn } from '../support/server.ts';
 
 /** The REST face over these drivers, asked in process, with what it did counted. */
 function face(...drivers: FakeDriver[]) {
@@ -124,6 +124,38 @@ test('the failure of a backend is part of the answer, and so is the end of it', 
   delete broken.script.models;
   rest.changed();
   assert.equal((await rest.get('models')).text, whole.text);
+});
+
+test('an answer that did not wait for a late backend is not kept, and nobody waits for it because of what is', async t => {
+  const slow = fakeDriver({ name: 'lemonade', models: ['b:1b'] });
+  const rest = face(fakeDriver({ models: ['a:1b'] }), slow);
+  const whole = await warm(rest, 'models');
+  const gate = Promise.withResolvers<void>();
+  slow.script.models = async () => {
+    await gate.promise;
+    return slow.world.models;
+  };
+  rest.changed();
+
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let partial: Awaited<ReturnType<typeof rest.get>> | undefined;
+  const asked = rest.get('models', { ifNoneMatch: whole.etag }).then(answer => {
+    partial = answer;
+  });
+  for (let waited = 0; !partial && waited < 8_000; waited += 500) {
+    t.mock.timers.tick(500);
+    await turn();
+  }
+  t.mock.timers.reset();
+  assert.ok(partial, 'it waits for a few seconds, not for the end of the look');
+  await asked;
+  assert.equal(partial.status, 200);
+  assert.match(JSON.parse(partial.text).errors.lemonade, /^lemonade has not answered within/);
+  assert.equal(partial.headers.etag, undefined);
+
+  gate.resolve();
+  const again = await rest.get('models', { ifNoneMatch: whole.etag });
+  assert.deepEqual([again.status, again.text], [304, '']);
 });
 
 test('a refusal is not kept, and does not replace what is', async () => {
