@@ -18,10 +18,14 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
       '--log-format',
       'text',
       ...argv,
-      '--backend',
-      'ollama',
+      '--backends',
+      'ollama,lemonade,lmstudio',
       '--ollama-endpoint',
-      world.ollamaUrl,
+      world.urls.ollama,
+      '--lemonade-endpoint',
+      world.urls.lemonade,
+      '--lmstudio-endpoint',
+      world.urls.lmstudio,
     ],
     {},
     { buildable: buildableKinds },
@@ -39,7 +43,7 @@ function greeting(url: string, mcpPath: string): string {
   const tool = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_jobs","arguments":{}}}';
   const question = '{"query":"subscription { jobs { items { reference phase percent status } } }"}';
   return `
-A made-up Ollama, and the real gateway in front of it. Watch it live:
+A made-up Ollama, Lemonade and LM Studio, and the real gateway in front of them. Watch them live:
 
   ${url}/graphql
 

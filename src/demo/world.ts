@@ -1,149 +1,123 @@
 /**
- * The scripted world of the demo: an emulated Ollama with a library, and a day that repeats every two minutes. A model is
- * loaded and counts down, a pull takes 40 seconds, another one fails, and the host restarts once.
+ * The scripted world of the demo: three emulated hosts, and a day that repeats every two minutes. On Ollama a model is
+ * loaded and counts down, a pull takes 40 seconds, another one fails, and the host restarts once. On Lemonade a pull goes
+ * file by file. LM Studio comes and goes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EmulatedModel, type EmulatedOllama, type RegistryModel, startOllama } from './ollama.ts';
-
-const GB = 1_000_000_000;
-const MB = 1_000_000;
-const KB = 1_000;
-
-const chat = ['completion', 'tools'];
-
-const library: EmulatedModel[] = [
-  {
-    name: 'qwen3:8b',
-    bytes: 5.2 * GB,
-    family: 'qwen3',
-    parameterSize: '8.2B',
-    quantization: 'Q4_K_M',
-    contextLength: 40_960,
-    capabilities: [...chat, 'thinking'],
-    memoryBytes: 6.9 * GB,
-    modifiedAt: new Date('2026-08-14T19:07:33Z'),
-  },
-  {
-    name: 'gemma3:latest',
-    bytes: 3.3 * GB,
-    family: 'gemma3',
-    parameterSize: '4.3B',
-    quantization: 'Q4_K_M',
-    contextLength: 131_072,
-    capabilities: ['completion', 'vision'],
-    memoryBytes: 4.6 * GB,
-    vramBytes: 2.3 * GB,
-    modifiedAt: new Date('2026-08-02T09:30:05Z'),
-  },
-  {
-    name: 'hf.co/unsloth/Qwen3-0.6B-GGUF:Q4_K_M',
-    bytes: 397 * MB,
-    family: 'qwen3',
-    parameterSize: '596.05M',
-    quantization: 'Q4_K_M',
-    contextLength: 40_960,
-    capabilities: chat,
-    modifiedAt: new Date('2026-07-29T01:00:00Z'),
-  },
-  {
-    name: 'bge-m3:latest',
-    bytes: 1.2 * GB,
-    family: 'bert',
-    parameterSize: '566.70M',
-    quantization: 'F16',
-    contextLength: 8_192,
-    capabilities: ['embedding'],
-    modifiedAt: new Date('2026-06-11T07:45:12Z'),
-  },
-];
-
-/** Pulled in every round, and deleted again at its end. */
-const pulled = 'llama3.2:3b';
-/** Its download always breaks off. */
-const broken = 'mistral-nemo:12b';
-
-const registry: RegistryModel[] = [
-  {
-    name: pulled,
-    family: 'llama',
-    parameterSize: '3.2B',
-    quantization: 'Q4_K_M',
-    contextLength: 131_072,
-    capabilities: chat,
-    layers: [{ bytes: 2.02 * GB }, { bytes: 7.7 * KB }, { bytes: 1.4 * KB }, { bytes: 561 }],
-    pullMs: 40_000,
-  },
-  {
-    name: 'smollm2:135m',
-    family: 'llama',
-    parameterSize: '134.52M',
-    quantization: 'F16',
-    contextLength: 8_192,
-    capabilities: chat,
-    layers: [{ bytes: 271 * MB }, { bytes: 1.1 * KB }],
-    pullMs: 15_000,
-  },
-  {
-    name: broken,
-    family: 'llama',
-    parameterSize: '12.2B',
-    quantization: 'Q4_0',
-    layers: [{ bytes: 7.1 * GB }, { bytes: 1.1 * KB }],
-    pullMs: 30_000,
-    failure: { at: 2.6 * GB, error: 'max retries exceeded: unexpected EOF' },
-  },
-];
+import { startLemonade } from './lemonade.ts';
+import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
+import { type EmulatedOllama, startOllama } from './ollama.ts';
+import * as onLemonade from './world/lemonade.ts';
+import * as onLmstudio from './world/lmstudio.ts';
+import * as onOllama from './world/ollama.ts';
 
 export interface World extends AsyncDisposable {
-  /** Root URL of the emulated Ollama. */
-  readonly ollamaUrl: string;
+  /** Root URLs of the emulated hosts. */
+  readonly urls: { readonly ollama: string; readonly lemonade: string; readonly lmstudio: string };
   /** Lives its days until it is closed, as a client of the gateway at that URL. `tell` is told what happens. */
   live(gatewayUrl: string, tell: (event: string) => void): Promise<void>;
 }
 
 export async function startWorld(): Promise<World> {
-  const ollama = await startOllama({ models: library, registry });
+  const [ollama, lemonade, lmstudio] = await Promise.all([
+    startOllama({ models: onOllama.library, registry: onOllama.registry }),
+    startLemonade({ models: onLemonade.library, registry: onLemonade.registry }),
+    startLmstudio({ models: onLmstudio.library, registry: onLmstudio.registry }),
+  ]);
   const closing = new AbortController();
-  return {
-    ollamaUrl: ollama.url,
-    async live(gatewayUrl, tell) {
-      while (!closing.signal.aborted) {
-        try {
-          await day(ollama, gatewayUrl, tell, closing.signal);
-        } catch (error) {
-          if (closing.signal.aborted) return;
-          throw error;
-        }
+
+  /** Again and again until the world is closed. */
+  async function repeat(round: () => Promise<void>) {
+    while (!closing.signal.aborted) {
+      try {
+        await round();
+      } catch (error) {
+        if (!closing.signal.aborted) throw error;
       }
+    }
+  }
+
+  return {
+    urls: { ollama: ollama.url, lemonade: lemonade.url, lmstudio: lmstudio.url },
+    async live(gatewayUrl, tell) {
+      const story: Story = {
+        tell,
+        pause: seconds => sleep(seconds * 1000, undefined, { signal: closing.signal }),
+        ask: (method, path, body) =>
+          fetch(`${gatewayUrl}/api/v1/models${path}`, {
+            method,
+            signal: closing.signal,
+            ...(body && { body: JSON.stringify(body) }),
+          }),
+      };
+      lemonade.load(onLemonade.pinned, { pinned: true });
+      lmstudio.load(onLmstudio.loaded);
+      await Promise.all([
+        repeat(() => dayOfOllama(ollama, story)),
+        repeat(() => dayOfLemonade(story)),
+        repeat(() => dayOfLmstudio(lmstudio, story)),
+      ]);
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await ollama.close();
+      await Promise.all([ollama.close(), lemonade.close(), lmstudio.close()]);
     },
   };
 }
 
-async function day(ollama: EmulatedOllama, gatewayUrl: string, tell: (event: string) => void, signal: AbortSignal) {
-  const ask = (method: string, path: string, body?: object) =>
-    fetch(`${gatewayUrl}/api/v1/models${path}`, { method, signal, ...(body && { body: JSON.stringify(body) }) });
-  const pause = (seconds: number) => sleep(seconds * 1000, undefined, { signal });
+/** How a day is told, and what happens in it. */
+interface Story {
+  tell(event: string): void;
+  pause(seconds: number): Promise<void>;
+  /** Asks the gateway for something done to a model, as one of its clients. */
+  ask(method: string, path: string, body?: object): Promise<unknown>;
+}
 
-  tell('qwen3:8b is loaded and leaves in 75 s unless somebody uses it');
-  await ask('POST', '/load', { model: 'qwen3:8b', keepAlive: '75s' });
+async function dayOfOllama(ollama: EmulatedOllama, { tell, pause, ask }: Story) {
+  const backend = 'ollama';
+  tell('Ollama: qwen3:8b is loaded and leaves in 75 s unless somebody uses it');
+  await ask('POST', '/load', { backend, model: 'qwen3:8b', keepAlive: '75s' });
   await pause(2);
-  tell(`${pulled} is being pulled: 40 s`);
-  await ask('POST', '/pull', { model: pulled });
+  tell(`Ollama: ${onOllama.pulled} is being pulled, for 40 s`);
+  await ask('POST', '/pull', { backend, model: onOllama.pulled });
   await pause(10);
-  tell(`${broken} is being pulled, and will fail on the way`);
-  await ask('POST', '/pull', { model: broken });
+  tell(`Ollama: ${onOllama.broken} is being pulled, and will fail on the way`);
+  await ask('POST', '/pull', { backend, model: onOllama.broken });
   await pause(35);
-  tell('gemma3 is loaded by somebody else, who does not ask the gateway');
+  tell('Ollama: gemma3 is loaded by somebody who does not ask the gateway');
   ollama.load('gemma3:latest', '60s');
   await pause(40);
-  tell('the host restarts: 6 s down, and what was loaded is gone');
+  tell('Ollama: the host restarts, for 6 s; what was loaded is gone');
   await ollama.restart(6_000);
   await pause(20);
-  tell(`${pulled} is deleted; the day begins again`);
-  await ask('DELETE', `/${pulled}`);
+  tell(`Ollama: ${onOllama.pulled} is deleted, and the day begins again`);
+  await ask('DELETE', `/${onOllama.pulled}?backend=${backend}`);
   await pause(5);
+}
+
+async function dayOfLemonade({ tell, pause, ask }: Story) {
+  const backend = 'lemonade';
+  await pause(20);
+  tell(`Lemonade: ${onLemonade.pulled} is being pulled, in two files`);
+  await ask('POST', '/pull', { backend, model: onLemonade.pulled });
+  await pause(45);
+  tell('Lemonade: Gemma-3-4b-it-GGUF is loaded beside the pinned model');
+  await ask('POST', '/load', { backend, model: 'Gemma-3-4b-it-GGUF' });
+  await pause(40);
+  tell('Lemonade: it is unloaded again, and what was pulled is deleted');
+  await ask('POST', '/unload', { backend, model: 'Gemma-3-4b-it-GGUF' });
+  await ask('DELETE', `/${onLemonade.pulled}?backend=${backend}`);
+  await pause(15);
+}
+
+async function dayOfLmstudio(lmstudio: EmulatedLmstudio, { tell, pause }: Story) {
+  await pause(25);
+  for (const seconds of [3, 3, 8]) {
+    tell(`LM Studio: gone for ${seconds} s`);
+    await lmstudio.restart(seconds * 1000);
+    await pause(4);
+  }
+  tell('LM Studio: back, and somebody loads its model again');
+  lmstudio.load(onLmstudio.loaded);
+  await pause(71);
 }
