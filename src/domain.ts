@@ -5,6 +5,16 @@
  * apply; it is never 0, '' or [] to say so. Everything here is immutable: a change is a new object.
  */
 
+import type { FitResult } from './domain/hub.ts';
+import type { GpuPool, Target } from './domain/pool.ts';
+import type { ServingPhase, Step } from './domain/step.ts';
+import type { ModelConfigRef, WiringResult } from './domain/wiring.ts';
+
+export type * from './domain/hub.ts';
+export * from './domain/pool.ts';
+export * from './domain/step.ts';
+export * from './domain/wiring.ts';
+
 export const backendKinds = ['ollama', 'lemonade', 'lmstudio', 'kserve'] as const;
 export type BackendKind = (typeof backendKinds)[number];
 
@@ -40,6 +50,8 @@ export interface BackendStatus {
   /** Why it is not healthy, or a note. */
   readonly message?: string | undefined;
   readonly version?: string | undefined;
+  /** Where its models are scheduled, on backends that schedule. */
+  readonly gpuPool?: GpuPool | undefined;
   /** It did not answer in time: it may be down, or too busy to say. */
   readonly timedOut?: boolean | undefined;
 }
@@ -48,6 +60,7 @@ export interface BackendStatus {
 export interface Model {
   /** Name of the backend that has it. */
   readonly backend: string;
+  readonly target?: Target | undefined;
   /** The backend's own spelling. */
   readonly name: string;
   readonly sizeBytes?: number | undefined;
@@ -70,11 +83,18 @@ export interface Model {
   readonly downloaded?: boolean | undefined;
   /** The loaded entry of the same model, when there is one. */
   readonly running?: LoadedModel | undefined;
+  /** What makes it known to agents. */
+  readonly modelConfig?: ModelConfigRef | undefined;
+  /** What its load was allowed by; in the answer of a load only. */
+  readonly fit?: FitResult | undefined;
+  /** How its load wired it; in the answer of a load only. */
+  readonly wiring?: WiringResult | undefined;
 }
 
 /** A model in memory, or on its way there. */
 export interface LoadedModel {
   readonly backend: string;
+  readonly target?: Target | undefined;
   readonly name: string;
   /** Which of several copies of the model this is, on backends that may hold more than one. */
   readonly instance?: string | undefined;
@@ -98,6 +118,25 @@ export interface LoadedModel {
   /** Kept until unloaded. */
   readonly pinned?: boolean | undefined;
   readonly preset?: string | undefined;
+  /** The Kubernetes object that serves it, and its kind. */
+  readonly resource?: string | undefined;
+  readonly kind?: string | undefined;
+  /** GPUs it asked for. */
+  readonly gpus?: number | undefined;
+  /** What made that object. */
+  readonly managedBy?: string | undefined;
+  readonly phase?: ServingPhase | undefined;
+  /** Every step, those to come as `pending`. */
+  readonly steps?: readonly Step[] | undefined;
+  readonly modelConfig?: ModelConfigRef | undefined;
+  /** How reading it wired it. */
+  readonly wiring?: WiringResult | undefined;
+}
+
+/** Whether what is cached is being counted again, and if not, why. */
+export interface InventoryRefresh {
+  readonly refreshing: boolean;
+  readonly reason?: string | undefined;
 }
 
 export const jobPhases = ['pending', 'running', 'succeeded', 'failed', 'cancelled'] as const;
@@ -129,6 +168,10 @@ export interface Job {
   readonly preset?: string | undefined;
   /** Email or subject of the person who asked, where identity is known. */
   readonly requestedBy?: string | undefined;
+  /** The object that a load follows. */
+  readonly resource?: string | undefined;
+  /** What the model is wired by now. */
+  readonly result?: ModelConfigRef | undefined;
 }
 
 /** Where a machine keeps its models. */
@@ -153,6 +196,7 @@ export interface NodeCache {
 /** A machine that models run on. */
 export interface NodeInfo {
   readonly backend: string;
+  readonly target?: Target | undefined;
   readonly name: string;
   readonly ready: boolean;
   readonly eligible: boolean;

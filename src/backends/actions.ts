@@ -1,11 +1,12 @@
 import { type Call, detached } from '../call.ts';
 import type { Job, Model } from '../domain.ts';
-import { messageOf, unsupported } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
 import { type Backend, isTimeUp } from './backend.ts';
 import { backendOrDefault, findBackend, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
+import { type Wiring, wiringIsOff } from './wiring.ts';
 
 /** What callers can have done to models: each checks in the contract's order, acts, and leaves one line in the log. */
 export interface Actions {
@@ -13,6 +14,8 @@ export interface Actions {
   readonly jobs: Jobs;
   /** Keep-alive of loads that name none. */
   readonly defaultKeepAlive: string;
+  /** What makes models known to agents; absent without Kubernetes. */
+  readonly wiring?: Wiring | undefined;
 }
 
 export interface PullInput {
@@ -27,7 +30,7 @@ export interface PullInput {
 export function pullModel({ registry, jobs }: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
   const backend = backendOrDefault(registry, input.backend);
   requireCapability(backend, 'pull');
-  if (input.wire) throw unsupported('agent wiring is disabled (no Kubernetes access)');
+  if (input.wire) throw wiringIsOff();
   const given = (text: string | null | undefined) => text?.trim() || undefined;
   const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
   const spec = {

@@ -1,13 +1,14 @@
-import type { Call } from '../call.ts';
-import { GatewayError, timedOut } from '../errors.ts';
+import { type Call, createCall } from '../call.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { asGatewayError, GatewayError, timedOut } from '../errors.ts';
 import { combine } from '../live/derive.ts';
 import type { Failure, Rows } from '../live/events.ts';
 import type { Source } from '../live/source.ts';
-import { type Backend, readSource } from './backend.ts';
+import { type Backend, readSource, usualLookMs } from './backend.ts';
 import { answersInTime, patienceMs } from './patience.ts';
 
 /** The lists that are asked of many backends at once. */
-export type ListName = 'models' | 'loaded' | 'nodes';
+export type ListName = 'models' | 'loaded' | 'nodes' | 'presets';
 export type RowsOf<L extends ListName> = Backend[L] extends Source<Rows<infer R>> ? R : never;
 
 /** A list over several backends as one source, rows in backend order. */
@@ -47,8 +48,44 @@ export async function askBackends<L extends ListName>(
     const backend = backends[index] as Backend;
     return failedRows(backend, notInTime(backend));
   });
+  return together(answers);
+}
+
+/** Asks the drivers of all `backends` something that is not watched, at the same time. The rest is as in `askBackends`. */
+export async function askDrivers<R>(
+  call: Call,
+  backends: readonly Backend[],
+  ask: (driver: Driver, call: Call) => Promise<readonly R[]>,
+): Promise<Rows<R>> {
+  const left = new AbortController();
+  const { caller, requestId, log } = call;
+  const signal = AbortSignal.any([call.signal, left.signal]);
+  const bounded = createCall({ caller, requestId, log, signal, timeoutMs: usualLookMs });
+  const asked = backends.map(async (backend): Promise<Rows<R>> => {
+    try {
+      return { rows: await ask(backend.driver, bounded), errors: [] };
+    } catch (thrown) {
+      const error = asGatewayError(thrown, requestId);
+      if (error.code === 'internal_error') log.error({ err: thrown, backend: backend.name }, 'unexpected error');
+      return failedRows(backend, error);
+    }
+  });
+  try {
+    const inSeconds = `${patienceMs / 1000} s`;
+    const late = ({ name }: Backend) => timedOut(`${name} has not answered within ${inSeconds} of the others`);
+    return together(
+      await answersInTime(asked, index => failedRows(backends[index] as Backend, late(backends[index] as Backend))),
+    );
+  } finally {
+    // Nobody will hear what is still being asked.
+    left.abort();
+  }
+}
+
+/** The answers of several backends as one. Throws when all of them failed. */
+function together<R>(answers: readonly Rows<R>[]): Rows<R> {
   const errors = answers.flatMap(answer => answer.errors);
-  if (errors.length > 0 && errors.length === backends.length) throw allFailed(errors);
+  if (errors.length > 0 && errors.length === answers.length) throw allFailed(errors);
   return { rows: answers.flatMap(answer => answer.rows), errors };
 }
 

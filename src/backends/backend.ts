@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
-import type { BackendStatus, LoadedModel, Model, NodeInfo } from '../domain.ts';
+import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { asGatewayError, backendError, isTimeout, messageOf, timedOut } from '../errors.ts';
 import { derive } from '../live/derive.ts';
@@ -23,6 +23,7 @@ export interface Backend {
   readonly models: Source<Rows<Model>>;
   readonly loaded: Source<Rows<LoadedModel>>;
   readonly nodes: Source<Rows<NodeInfo>>;
+  readonly presets: Source<Rows<Preset>>;
   /** Loads under way, by model: a second request for the same joins the first. */
   readonly loads: Map<string, Promise<void>>;
   /** References being pulled. */
@@ -38,7 +39,7 @@ const loadedMovesInMs = 2_000;
 const healthMs = 5_000;
 
 /** A look ends after this, in ms, whatever the driver does: before the ten seconds that a request has are over. */
-const usualLookMs = 8_500;
+export const usualLookMs = 8_500;
 
 export function createBackend(
   driver: Driver,
@@ -104,6 +105,10 @@ export function createBackend(
     look: async call => (await driver.nodes?.(call)) ?? [],
     merge: keepRows(node => node.name),
   });
+  const catalog = observe<readonly Preset[]>('presets', {
+    look: async call => (await driver.presets?.(call)) ?? [],
+    merge: keepRows(preset => preset.name),
+  });
 
   return {
     name,
@@ -125,6 +130,7 @@ export function createBackend(
     }),
     loaded: derive<[readonly LoadedModel[]], Rows<LoadedModel>>([memory], ([seen]) => toRows(seen)),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
+    presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => toRows(seen)),
     loads,
     pulls,
     changed() {

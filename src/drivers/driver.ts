@@ -3,11 +3,15 @@ import type {
   BackendKind,
   BackendStatus,
   Capabilities,
+  FitResult,
   LoadedModel,
   Loading,
   Model,
   NodeInfo,
+  Preset,
   PullProgress,
+  SearchResult,
+  Target,
 } from '../domain.ts';
 
 export interface PullRequest {
@@ -25,6 +29,20 @@ export interface LoadRequest {
   readonly listed?: Model | undefined;
 }
 
+export interface SearchRequest {
+  /** As the caller wrote it; not blank. */
+  readonly query: string;
+  /** How many results at most. */
+  readonly limit: number;
+}
+
+/** A model, a preset, or both; and the node when it is to be that one. None is blank. */
+export interface FitRequest {
+  readonly model?: string | undefined;
+  readonly preset?: string | undefined;
+  readonly node?: string | undefined;
+}
+
 /**
  * One kind of backend behind one interface. It speaks its server's wire format and nothing else: no GraphQL, no REST, no
  * MCP, no sibling. It says what it can do as data, and has just the methods its capabilities promise.
@@ -39,10 +57,12 @@ export interface Driver {
   readonly name: string;
   readonly capabilities: Capabilities;
   readonly loading: Loading;
+  /** The cluster it serves on, when that is not the gateway's own; stamped on every row. */
+  readonly target?: Target | undefined;
   /** As the gateway dials it. */
   readonly endpoint: string;
-  /** As agents dial it. */
-  readonly agentEndpoint: string;
+  /** As agents dial it; absent where every model has an address of its own. */
+  readonly agentEndpoint?: string | undefined;
 
   /** Whether the server is there and what it is. Unhealthy is an answer, not an error. */
   describe(call: Call): Promise<BackendStatus>;
@@ -65,4 +85,13 @@ export interface Driver {
   remove?(call: Call, model: Model): Promise<void>;
   /** Has `nodeInventory`. */
   nodes?(call: Call): Promise<NodeInfo[]>;
+  /** The ways to serve models that are known to work. Has `presets`. */
+  presets?(call: Call): Promise<Preset[]>;
+  /** Repositories of the hub, most downloads first, each with the presets that serve it. Has `search`. */
+  search?(call: Call, request: SearchRequest): Promise<SearchResult[]>;
+  /**
+   * Whether and where a model can be served. That it cannot is an answer; `not_found` is a repository that neither the hub
+   * nor a preset knows, `invalid_request` one that its token may not read. Has `fitCheck`.
+   */
+  checkFit?(call: Call, request: FitRequest): Promise<FitResult>;
 }
