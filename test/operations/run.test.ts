@@ -129,6 +129,10 @@ test('a refusal is thrown as it is, anything else is masked and logged under its
 });
 
 test('an operation that cannot be compiled is named', () => {
-  const operation = { ...operations[0], name: 'some', document: parse('query other { info { version } }') } as Operation;
+  const operation = {
+    ...operations[0],
+    name: 'some',
+    document: parse('query other { info { version } }'),
+  } as Operation;
   assert.throws(() => createRun(schema, [operation]), /cannot compile some: /);
 });
