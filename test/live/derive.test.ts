@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createCell } from '../../src/live/cell.ts';
-import { derive } from '../../src/live/derive.ts';
+import { combine, derive } from '../../src/live/derive.ts';
 import type { Observation, Source } from '../../src/live/source.ts';
 import { callOf, mockTime, start } from './clock.ts';
 
@@ -131,4 +131,42 @@ test('revisions grow over both sources, whichever changes', async t => {
     assert.ok(revision > last);
     last = revision;
   }
+});
+
+const known = (seen: readonly (Observation<number> | undefined)[]) => seen.map(each => each?.value);
+
+test('many of one kind are combined at once when all of them were seen', async () => {
+  const inputs = [scripted(seen(1, 1)), scripted(seen(2, 1))];
+  const all = combine<number, unknown>(inputs, 1_000, known);
+  assert.deepEqual((await all.read(callOf())).value, [1, 2]);
+});
+
+test('whoever shows nothing in time is missing until it does', async t => {
+  const time = mockTime(t);
+  const late = scripted<number>();
+  const all = combine<number, unknown>([scripted(seen(1, 1)), late], 1_000, known);
+  const told: unknown[] = [];
+  t.after(all.subscribe(() => told.push(all.current?.value)));
+  await time.pass(999);
+  assert.deepEqual(told, []);
+  await time.pass(1);
+  assert.deepEqual(told, [[1, undefined]]);
+  late.put(seen(2, 1));
+  assert.deepEqual(told, [
+    [1, undefined],
+    [1, 2],
+  ]);
+});
+
+test('patience begins anew with every first listener, and ends with the last', async t => {
+  const time = mockTime(t);
+  const all = combine<number, unknown>([scripted(seen(1, 1)), scripted<number>()], 1_000, known);
+  let told = 0;
+  for (let round = 0; round < 3; round++) {
+    const leave = all.subscribe(() => told++);
+    await time.pass(600);
+    leave();
+  }
+  await time.pass(10_000);
+  assert.equal(told, 0);
 });

@@ -335,3 +335,42 @@ test('a watch begins with what is known and goes on with what is seen', async t 
   assert.deepEqual((await next).value?.value, { load: 2 });
   await states.return();
 });
+
+test('a failure that is excused is none: the last value stands, nobody is told, and it is left alone for 5 s', async t => {
+  const { source, looks, time, answer, fail } = polled(t, { excuses: error => error.message === 'busy' });
+  let told = 0;
+  const first = source.read(callOf());
+  await answer({ load: 1 });
+  const { value, revision, observedAt } = await first;
+  t.after(source.subscribe(() => told++));
+  await time.pass(31_500);
+  await fail(backendError('busy'));
+  const seen = source.current;
+  assert.deepEqual(
+    [seen?.value, seen?.revision, seen?.observedAt, seen?.error],
+    [value, revision, observedAt, undefined],
+  );
+  assert.equal(seen?.busy?.message, 'busy');
+  assert.equal(told, 0);
+  await time.pass(4_999);
+  await source.read(callOf());
+  assert.equal(looks.length, 2);
+  await time.pass(1);
+  const next = source.read(callOf());
+  await answer({ load: 1 });
+  assert.equal((await next).busy, undefined);
+  assert.equal((await next).revision, revision);
+});
+
+test('another pace is kept when one is given', async t => {
+  const { source, looks, time, answer } = polled(t, { activeMs: 500, movesIn: () => 1 });
+  t.after(source.subscribe(() => {}));
+  await answer({ load: 0 });
+  for (let round = 2; round <= 4; round++) {
+    await time.pass(474);
+    assert.equal(looks.length, round - 1);
+    await time.pass(52);
+    assert.equal(looks.length, round);
+    await answer({ load: 0 });
+  }
+});
