@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callTool } from './mcp/muster.ts';
-import { cases, restRequestOf, startCaseWorld, toolArgumentsOf } from './support/cases.ts';
+import { caseOf, restRequestOf, startCaseWorld, toolArgumentsOf } from './support/cases.ts';
 import { refusalOf, serveRest } from './support/rest.ts';
 import { ask, operations } from './support/server.ts';
 
@@ -44,7 +44,7 @@ test('every stored operation says the same on all faces, and refuses in the same
 
   for (const operation of operations.filter(({ type }) => type !== 'subscription')) {
     const { name, text, rootKey } = operation;
-    const { prepare, asks, refusal } = cases[name] ?? assert.fail(`no case for ${name}`);
+    const { prepare, asks, refusal } = caseOf(operation);
     const prepared = async () => ({ ...asks, ...(await prepare?.(world)) });
 
     const graph = await ask(server, text, await prepared());
@@ -92,7 +92,7 @@ test('REST and MCP write the same, zeros and all', { timeout: 60_000 }, async ()
   await using world = await startCaseWorld();
   await using rest = await serveRest({ gateway: world.gateway });
   for (const operation of operations.filter(each => each.rest && each.tool)) {
-    const { prepare, asks } = cases[operation.name] ?? assert.fail(`no case for ${operation.name}`);
+    const { prepare, asks } = caseOf(operation);
     const { line, body } = restRequestOf(operation, { ...asks, ...(await prepare?.(world)) });
     const answer = await rest.send(line, body);
     const args = toolArgumentsOf(operation, { ...asks, ...(await prepare?.(world)) });

@@ -5,7 +5,7 @@ import { schemaFiles } from '../../src/commands/schema.ts';
 import { errorCodes } from '../../src/errors.ts';
 import { routesOf } from '../../src/rest-compat/routes.ts';
 import { schemaCheck } from '../mcp/schemaCheck.ts';
-import { cases, restRequestOf, startCaseWorld } from '../support/cases.ts';
+import { caseOf, restRequestOf, startCaseWorld } from '../support/cases.ts';
 import { documented, openApi, type Parameter, problemOf, resolved, type Schema } from '../support/openapi.ts';
 import { serveRest } from '../support/rest.ts';
 import { operations } from '../support/server.ts';
@@ -176,7 +176,7 @@ test('every route answers what the document says, when it answers and when it re
   await using world = await startCaseWorld();
   await using server = await serveRest({ gateway: world.gateway });
   for (const operation of operations.filter(({ rest }) => rest)) {
-    const { prepare, asks, refusal } = cases[operation.name] ?? assert.fail(operation.name);
+    const { prepare, asks, refusal } = caseOf(operation);
     const asked = restRequestOf(operation, { ...asks, ...(await prepare?.(world)) });
     const answer = await server.send(asked.line, asked.body);
     assert.equal(problemOf(operation.name, answer.status, answer.json), '', asked.line);

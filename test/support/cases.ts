@@ -1,4 +1,5 @@
 /** For every stored query and mutation: what to ask so that it answers, and what so that it refuses. */
+import assert from 'node:assert/strict';
 import { isFinished } from '../../src/jobs/store.ts';
 import type { Operation } from '../../src/operations/load.ts';
 import { callOf } from './backends.ts';
@@ -49,7 +50,11 @@ async function withModel({ ollama, gateway }: Emulated): Promise<undefined> {
   for (const backend of gateway.registry.backends) backend.changed();
 }
 
-export const cases: Readonly<Record<string, Case>> = {
+/** The case of an operation. */
+export const caseOf = (operation: Operation): Case =>
+  cases[operation.name] ?? assert.fail(`test/support/cases.ts needs a case for ${operation.name}`);
+
+const cases: Readonly<Record<string, Case>> = {
   getInfo: { asks: {} },
   listBackends: { asks: {} },
   getBackend: { asks: { backend: 'ollama' }, refusal: unknownBackend },
