@@ -81,6 +81,11 @@ export const timedOut = (what: string, options?: Options) =>
   backendError(what, { ...options, details: { timedOut: true } });
 export const isTimeout = (error: unknown): boolean => error instanceof GatewayError && error.details?.timedOut === true;
 
+/** A caller's text, quoted and short enough for a message. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
 /** The words of anything that can be thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -1,5 +1,5 @@
 import type { Capabilities } from '../domain.ts';
-import { invalidRequest, noBackend, unsupported } from '../errors.ts';
+import { invalidRequest, noBackend, quoted, unsupported } from '../errors.ts';
 import type { Backend } from './backend.ts';
 
 /** The backends in order: static ones as configured, then registered ones by name. The first is the default. */
@@ -35,8 +35,7 @@ export function findBackend(registry: Registry, name: string | null | undefined)
   if (!wanted) return undefined;
   const found = registry.backends.find(backend => backend.name === wanted);
   if (!found) {
-    const shown = JSON.stringify(wanted.length > 80 ? `${wanted.slice(0, 80)}…` : wanted);
-    throw invalidRequest(`unknown backend ${shown} (configured: ${names(registry)})`);
+    throw invalidRequest(`unknown backend ${quoted(wanted)} (configured: ${names(registry)})`);
   }
   return found;
 }

@@ -1,6 +1,6 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import { inputSchemaOf } from '../operations/input.ts';
-import type { Operation, ToolFacts } from '../operations/load.ts';
+import type { Operation, ToolFacts, Variable } from '../operations/load.ts';
 import { jsonSchemaOf } from '../operations/shape.ts';
 
 /** An operation that answers as a tool. */
@@ -21,7 +21,8 @@ export function toolNamesOf(operations: readonly Operation[]): readonly string[]
 /** A tool as the tool list shows it. */
 export function toolOf({ tool, type, description, variables, answer }: ToolOperation): Tool {
   const title = titleOf(tool.name);
-  const required = variables.filter(variable => variable.required).map(variable => variable.toolName);
+  const isRequired = (variable: Variable) => variable.required || tool.required.includes(variable.toolName);
+  const required = variables.filter(isRequired).map(variable => variable.toolName);
   const isQuery = type === 'query';
   return {
     name: tool.name,

@@ -66,6 +66,8 @@ export interface ToolFacts {
   readonly name: string;
   readonly destructive: boolean;
   readonly idempotent: boolean;
+  /** Arguments that the tool list calls required; the operation itself refuses a call without them. */
+  readonly required: readonly string[];
 }
 
 const ownFolder = new URL('../../schema/operations/', import.meta.url);
@@ -132,7 +134,7 @@ function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: Doc
       };
     }),
     rest: directive<RestRoute>(extended, definition, 'rest', { oneOf: [] }),
-    tool: directive<ToolFacts>(extended, definition, 'tool', {}),
+    tool: directive<ToolFacts>(extended, definition, 'tool', { required: [] }),
     rootKey: (root.alias ?? root.name).value,
     answer,
   };

@@ -47,12 +47,12 @@ function objectProjection(fields: readonly ShapeField[]): Project {
 /** What is done to a row for one field; nothing for a field that is always as it should be. */
 function stepOf({ key, shape, nullable, marks }: ShapeField): ((row: Row) => void) | undefined {
   const project = projectionOf(shape);
-  const { whenNull, omitZero } = marks;
-  if (!nullable && project === asItIs && !omitZero) return undefined;
+  const { whenNull, omitZero, omitFalse } = marks;
+  if (!nullable && project === asItIs && !omitZero && !omitFalse) return undefined;
   return row => {
     const value = row[key];
     if (value === null || value === undefined) row[key] = whenNull;
-    else if (omitZero && value === 0) row[key] = undefined;
+    else if ((omitZero && value === 0) || (omitFalse && value === false)) row[key] = undefined;
     else if (project !== asItIs) row[key] = project(value);
   };
 }

@@ -158,8 +158,9 @@ export function objectSchema(shape: ObjectShape, refer: (shape: ObjectShape) => 
     ...(shape.description && { description: shape.description }),
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(
-      shape.fields.map(({ key, shape: value, description }) => {
-        const schema = jsonSchemaOf(value, refer);
+      shape.fields.map(({ key, shape: value, description, marks }) => {
+        const one = jsonSchemaOf(value, refer);
+        const schema = marks.whenNull === null ? { anyOf: [one, { type: 'null' }] } : one;
         return [key, description && !schema.$ref ? { ...schema, description } : schema];
       }),
     ),
@@ -167,5 +168,5 @@ export function objectSchema(shape: ObjectShape, refer: (shape: ObjectShape) => 
 }
 
 function isAlwaysWritten({ nullable, marks }: ShapeField): boolean {
-  return marks.whenNull !== undefined || (!nullable && !marks.omitZero);
+  return marks.whenNull !== undefined || (!nullable && !marks.omitZero && !marks.omitFalse);
 }

@@ -1,14 +1,10 @@
 import type { ArgBuilder } from '@pothos/core';
 import { z } from 'zod';
+import { quoted } from '../errors.ts';
 import type { SchemaShape } from './builder.ts';
 
 /** Bytes of a model reference at most: longer than any registry's names. */
 const maxReferenceBytes = 512;
-
-/** A caller's text, quoted and short enough for a message. */
-export function shown(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
-}
 
 function referenceProblem(name: string, text: string): string | undefined {
   if (text.trim() === '') return undefined;
@@ -17,9 +13,9 @@ function referenceProblem(name: string, text: string): string | undefined {
     return `"${name}" has ${bytes} bytes, at most ${maxReferenceBytes} are allowed`;
   }
   if (/\p{Cc}/u.test(text)) {
-    return `"${name}" is ${shown(text)}, it must have no control characters`;
+    return `"${name}" is ${quoted(text)}, it must have no control characters`;
   }
-  if (text.split('/').includes('..')) return `"${name}" is ${shown(text)}, it must have no ".." in its path`;
+  if (text.split('/').includes('..')) return `"${name}" is ${quoted(text)}, it must have no ".." in its path`;
   return undefined;
 }
 

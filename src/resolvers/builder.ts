@@ -4,9 +4,8 @@ import ValidationPlugin from '@pothos/plugin-validation';
 import { GraphQLError } from 'graphql';
 import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
-import { invalidRequest } from '../errors.ts';
+import { invalidRequest, quoted } from '../errors.ts';
 import type { Source } from '../live/source.ts';
-import { shown } from './arguments.ts';
 
 /** What every resolver works on: the backends, the jobs, and what this build is. */
 export interface Gateway extends Actions {
@@ -38,10 +37,12 @@ export interface Context {
  * exceptions their contract makes.
  */
 export interface FaceMarks {
-  /** Written in place of null. */
-  readonly whenNull?: 0 | false | string;
+  /** Written in place of null, or that null is written. */
+  readonly whenNull?: 0 | false | string | null;
   /** Left out when it is 0. */
   readonly omitZero?: true;
+  /** Left out when it is false. */
+  readonly omitFalse?: true;
   /** A list written as an object: the entry's `key` field names the property, its `value` field is the value. */
   readonly keyed?: { readonly key: string; readonly value: string };
 }
@@ -61,7 +62,7 @@ export interface SchemaShape {
 }
 
 /** The types whose things have ids. */
-const identified = ['Backend', 'Job', 'LoadedModel', 'Model', 'NodeInfo'];
+const identified = ['Backend', 'Job', 'LoadedModel', 'Model', 'NodeInfo', 'Preset'];
 
 /** Takes apart an id that a client gave. */
 function parseGlobalId(text: string): { typename: string; id: string } {
@@ -69,7 +70,7 @@ function parseGlobalId(text: string): { typename: string; id: string } {
     const parsed = decodeGlobalID(text);
     if (identified.includes(parsed.typename)) return parsed;
   } catch {}
-  throw invalidRequest(`"id" is ${shown(text)}, which is no id of anything here; take it from an "id" field`);
+  throw invalidRequest(`"id" is ${quoted(text)}, which is no id of anything here; take it from an "id" field`);
 }
 
 export const builder = new SchemaBuilder<SchemaShape>({
@@ -122,3 +123,13 @@ builder.scalarType(
   'Revision',
   integerScalar('A number that grows with every change of what is subscribed to, across restarts too'),
 );
+
+/** The values of an enum whose contract words are these: `IN_PROGRESS` is `inProgress`. */
+export function enumValues<W extends string>(words: readonly W[]): Record<string, { value: W }> {
+  const nameOf = (word: string) =>
+    word
+      .replace(/([a-z])(?=[A-Z])/g, '$1_')
+      .replace(/[ -]/g, '_')
+      .toUpperCase();
+  return Object.fromEntries(words.map(word => [nameOf(word), { value: word }]));
+}

@@ -2,14 +2,13 @@ import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends, type ListName, type RowsOf } from '../backends/ask.ts';
 import type { Backend } from '../backends/backend.ts';
-import { invalidRequest, isTimeout } from '../errors.ts';
+import { invalidRequest, isTimeout, quoted } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Watch } from '../live/watch.ts';
-import { shown } from './arguments.ts';
 import { builder, type Context, faces, type SchemaShape } from './builder.ts';
 import { parsePlacedId } from './refs.ts';
 
-const FailureRef = builder.objectRef<Failure>('BackendError').implement({
+export const FailureRef = builder.objectRef<Failure>('BackendError').implement({
   description: 'A backend that could not answer; the others did.',
   fields: t => ({
     backend: t.exposeString('backend', { description: 'Name of the backend.' }),
@@ -46,7 +45,7 @@ export function pageOf<R>(rows: Rows<R>, { first, after }: PageArgs, idOf: (row:
   const all = rows.rows;
   const begin = after == null ? 0 : all.findIndex(row => idOf(row) === after) + 1;
   if (after != null && begin === 0) {
-    throw invalidRequest(`"after" is ${shown(after)}, which is not in the list (any more); start again without it`);
+    throw invalidRequest(`"after" is ${quoted(after)}, which is not in the list (any more); start again without it`);
   }
   const page = first == null && begin === 0 ? all : all.slice(begin, first == null ? undefined : begin + first);
   const last = page.at(-1);
@@ -60,7 +59,7 @@ export function pageOf<R>(rows: Rows<R>, { first, after }: PageArgs, idOf: (row:
 
 type Row<R> = ObjectRef<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>, R>;
 
-const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
+export const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
 
 /** Reads a list of several backends, and notes what it was read from. */
 export async function readList<L extends ListName>({ call, reads }: Context, backends: readonly Backend[], list: L) {

@@ -20,7 +20,8 @@ export function variablesOfQuery(
       variables[variable.name] = inPath;
       continue;
     }
-    const text = query.get(variable.restName);
+    // A URL has no other way to say nothing.
+    const text = query.get(variable.restName) ?? (variable.required ? '' : null);
     if (text !== null) variables[variable.name] = fromText(variable, text);
   }
   return variables;

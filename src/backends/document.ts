@@ -1,0 +1,280 @@
+/**
+ * Backend documents: what a person or the cluster manager writes down to have a backend registered. A document is YAML in
+ * a ConfigMap; here it is read, checked and written. What is wrong with one is told as `<field>: <what>`, the first thing
+ * only.
+ */
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import { type BackendKind, backendKinds, type GpuPool, taintEffects } from '../domain.ts';
+import { parseEndpoint } from '../endpoint.ts';
+import { messageOf, quoted } from '../errors.ts';
+import type { BackendOrigin } from './backend.ts';
+
+export const documentApiVersion = 'agent-platform.giantswarm.io/v1alpha1';
+export const documentKind = 'ModelBackend';
+
+/** A document that is as it should be, its defaults filled in. */
+export interface BackendDocument {
+  readonly apiVersion: typeof documentApiVersion;
+  readonly kind: typeof documentKind;
+  readonly metadata: { readonly name: string };
+  readonly spec: BackendSpec;
+}
+
+export interface BackendSpec {
+  readonly kind: BackendKind;
+  readonly source: Exclude<BackendOrigin, 'static'>;
+  /** Of a host, as the gateway dials it, and as agents do. */
+  readonly endpoint?: string | undefined;
+  readonly agentEndpoint?: string | undefined;
+  readonly credentials?: { readonly secretRef: { readonly name: string; readonly key: string } } | undefined;
+  readonly kserve?: KserveSpec | undefined;
+}
+
+export interface KserveSpec {
+  readonly target: {
+    readonly cluster: string;
+    readonly organization?: string | undefined;
+    readonly apiServer?: string | undefined;
+    readonly caBundle?: string | undefined;
+    readonly servingNamespace: string;
+  };
+  readonly discovery: { readonly namespace: string; readonly name: string };
+  readonly gpuPool?: GpuPool | undefined;
+  readonly router?: { readonly scheduler?: boolean | undefined } | undefined;
+}
+
+export type Read = { readonly document: BackendDocument } | { readonly problem: string };
+
+const text = z.string().nullish();
+const count = z.int().nullish();
+const amount = z.number().nullish();
+const object = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape).nullish();
+
+/** What a document may hold. Whether that makes sense is checked afterwards, in the contract's order. */
+const written = z.strictObject({
+  apiVersion: text,
+  kind: text,
+  metadata: object({ name: text }),
+  spec: object({
+    kind: text,
+    source: text,
+    endpoint: text,
+    agentEndpoint: text,
+    credentials: object({ secretRef: object({ name: text, key: text }) }),
+    kserve: object({
+      target: object({ cluster: text, organization: text, apiServer: text, caBundle: text, servingNamespace: text }),
+      discovery: object({ namespace: text, name: text }),
+      gpuPool: object({
+        taint: object({ key: text, value: text, effect: z.string().nullish() }),
+        nodeSelector: z.record(z.string(), z.string()).nullish(),
+        instances: z
+          .array(
+            z.strictObject({
+              instanceType: text,
+              size: text,
+              vcpu: count,
+              memoryGiB: count,
+              gpus: count,
+              gpuMemoryGiB: count,
+              usableVcpu: amount,
+              usableMemoryGiB: amount,
+            }),
+          )
+          .nullish(),
+      }),
+      router: object({ scheduler: z.boolean().nullish() }),
+    }),
+  }),
+});
+
+type Written = z.infer<typeof written>;
+type WrittenSpec = NonNullable<Written['spec']>;
+type WrittenPool = NonNullable<NonNullable<WrittenSpec['kserve']>['gpuPool']>;
+
+/** The document that a text is. */
+export function parseDocument(yaml: string): Read {
+  try {
+    return readDocument(parse(yaml));
+  } catch (error) {
+    return { problem: `document: ${messageOf(error).split('\n', 1)[0]}` };
+  }
+}
+
+/** The document that plain data is. */
+export function readDocument(data: unknown): Read {
+  const { data: document, error } = written.safeParse(data ?? {}, { reportInput: true });
+  if (!document) return { problem: `document: ${inWords(error.issues[0] as z.core.$ZodIssue)}` };
+  const problem = problemOf(document);
+  return problem === undefined ? { document: completed(document) } : { problem };
+}
+
+/** The text of a document. */
+export const renderDocument = (document: BackendDocument): string => stringify(document, { lineWidth: 0 });
+
+/** `spec.kserve.gpuPool.instances[1].vcpu` */
+const pathOf = (path: readonly PropertyKey[]) =>
+  path
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${String(part)}`))
+    .join('');
+
+function inWords(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys')
+    return `unknown field ${quoted(pathOf([...issue.path, issue.keys[0] as string]))}`;
+  const expected = issue.code === 'invalid_type' ? withArticle[issue.expected] : undefined;
+  return `${pathOf(issue.path) || 'the whole'} ${expected ? `must be ${expected}, got ${shown(issue.input)}` : 'is out of range'}`;
+}
+
+const withArticle: Record<string, string> = {
+  string: 'a string',
+  boolean: 'true or false',
+  number: 'a number',
+  int: 'an integer',
+  array: 'a list',
+  object: 'a mapping',
+  record: 'a mapping',
+};
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return quoted(value);
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? 'a list' : 'a mapping';
+}
+
+/** The text of a field; a blank one is none. */
+const given = (value: string | null | undefined) => value?.trim() || undefined;
+
+const kinds = backendKinds.toSorted().join('|');
+
+function problemOf({ apiVersion, kind, metadata, spec }: Written): string | undefined {
+  if (given(apiVersion) !== documentApiVersion) return `apiVersion: must be ${documentApiVersion}`;
+  if (given(kind) !== documentKind) return `kind: must be ${documentKind}`;
+  const backend = given(spec?.kind);
+  if (!spec || !backend) return `spec.kind: required (${kinds})`;
+  if (!(backendKinds as readonly string[]).includes(backend)) return `spec.kind: unknown ${quoted(backend)} (${kinds})`;
+  if ((given(metadata?.name) ?? backend) !== backend) return `metadata.name: must equal spec.kind (${backend})`;
+  if (!['person', 'cluster-manager'].includes(given(spec.source) ?? 'person')) {
+    return 'spec.source: must be person or cluster-manager (static backends come from --backends)';
+  }
+  if (spec.credentials && !given(spec.credentials.secretRef?.name)) {
+    return 'spec.credentials.secretRef.name: required when credentials are set';
+  }
+  return backend === 'kserve' ? problemOfKserve(spec) : problemOfHost(spec, backend);
+}
+
+function problemOfHost(spec: WrittenSpec, kind: string): string | undefined {
+  if (spec.kserve) return `spec.kserve: not accepted for ${kind}`;
+  if (spec.credentials) return `spec.credentials: not supported by ${kind} yet (only kserve takes them)`;
+  if (!given(spec.endpoint)) return `spec.endpoint: required for ${kind}`;
+  for (const field of ['endpoint', 'agentEndpoint'] as const) {
+    const address = given(spec[field]);
+    const parsed = address && parseEndpoint(address);
+    if (parsed && 'problem' in parsed) return `spec.${field}: ${parsed.problem}`;
+  }
+  return undefined;
+}
+
+function problemOfKserve({ endpoint, agentEndpoint, kserve }: WrittenSpec): string | undefined {
+  if (given(endpoint) || given(agentEndpoint)) {
+    return 'spec.endpoint: not accepted for kserve (its cluster is spec.kserve.target)';
+  }
+  if (!kserve) return 'spec.kserve: required for kserve';
+  const target = kserve.target ?? {};
+  if (!given(target.servingNamespace)) return 'spec.kserve.target.servingNamespace: required';
+  const problem = kserve.gpuPool && problemOfPool(kserve.gpuPool);
+  if (problem) return `spec.kserve.gpuPool.${problem}`;
+  const cluster = given(target.cluster) ?? 'local';
+  if (cluster === 'local') {
+    const remote = given(target.apiServer) ?? given(target.caBundle);
+    return remote && 'spec.kserve.target.apiServer: not accepted for the local cluster';
+  }
+  if (!given(target.apiServer)) {
+    return `spec.kserve.target.apiServer: required for cluster ${quoted(cluster)} (only local needs none)`;
+  }
+  if (!given(target.caBundle)) return `spec.kserve.target.caBundle: required for cluster ${quoted(cluster)}`;
+  return undefined;
+}
+
+const instanceNumbers = ['vcpu', 'memoryGiB', 'gpus', 'gpuMemoryGiB', 'usableVcpu', 'usableMemoryGiB'] as const;
+
+function problemOfPool({ taint, instances }: WrittenPool): string | undefined {
+  if (taint && !given(taint.key)) return 'taint.key: required';
+  const effect = given(taint?.effect);
+  if (effect && !(taintEffects as readonly string[]).includes(effect)) {
+    return `taint.effect: must be NoSchedule, PreferNoSchedule or NoExecute, got ${quoted(effect)}`;
+  }
+  for (const [index, instance] of (instances ?? []).entries()) {
+    if (!given(instance.instanceType)) return `instances[${index}].instanceType: required`;
+    for (const field of instanceNumbers) {
+      const value = instance[field] ?? 0;
+      if (value <= 0) return `instances[${index}].${field}: must be positive, got ${value}`;
+    }
+  }
+  return undefined;
+}
+
+/** A checked document with its defaults. */
+function completed({ spec }: Written): BackendDocument {
+  const { kind, source, endpoint, agentEndpoint, credentials, kserve } = spec as WrittenSpec;
+  const backend = given(kind) as BackendKind;
+  const secret = given(credentials?.secretRef?.name);
+  return {
+    apiVersion: documentApiVersion,
+    kind: documentKind,
+    metadata: { name: backend },
+    spec: {
+      kind: backend,
+      source: (given(source) ?? 'person') as BackendSpec['source'],
+      endpoint: dialled(endpoint),
+      agentEndpoint: dialled(agentEndpoint) ?? dialled(endpoint),
+      credentials: secret
+        ? { secretRef: { name: secret, key: given(credentials?.secretRef?.key) ?? 'token' } }
+        : undefined,
+      kserve: kserve ? completedKserve(kserve) : undefined,
+    },
+  };
+}
+
+function dialled(address: string | null | undefined): string | undefined {
+  const parsed = parseEndpoint(address ?? '');
+  return 'endpoint' in parsed ? parsed.endpoint : undefined;
+}
+
+function completedKserve({ target, discovery, gpuPool, router }: NonNullable<WrittenSpec['kserve']>): KserveSpec {
+  const servingNamespace = given(target?.servingNamespace) as string;
+  return {
+    target: {
+      cluster: given(target?.cluster) ?? 'local',
+      organization: given(target?.organization),
+      apiServer: given(target?.apiServer),
+      caBundle: given(target?.caBundle),
+      servingNamespace,
+    },
+    discovery: {
+      namespace: given(discovery?.namespace) ?? servingNamespace,
+      name: given(discovery?.name) ?? 'agent-platform-model-serving',
+    },
+    gpuPool: gpuPool ? completedPool(gpuPool) : undefined,
+    router: router ? { scheduler: router.scheduler ?? undefined } : undefined,
+  };
+}
+
+function completedPool({ taint, nodeSelector, instances }: WrittenPool): GpuPool {
+  return {
+    taint: taint
+      ? {
+          key: given(taint.key) as string,
+          value: given(taint.value),
+          effect: taintEffects.find(effect => effect === given(taint.effect)),
+        }
+      : undefined,
+    nodeSelector: nodeSelector ?? undefined,
+    instances: instances?.map(instance => {
+      const instanceType = given(instance.instanceType) as string;
+      const afterDot = instanceType.includes('.') ? instanceType.slice(instanceType.indexOf('.') + 1) : undefined;
+      // Every number was found to be there.
+      const numbers = instance as Record<(typeof instanceNumbers)[number], number>;
+      return { ...numbers, instanceType, size: given(instance.size) ?? given(afterDot) };
+    }),
+  };
+}
