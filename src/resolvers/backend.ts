@@ -12,7 +12,9 @@ import type { Observation, Source } from '../live/source.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { builder, type Context } from './builder.ts';
 import { listEventType, listType, pageOf, served } from './lists.ts';
-import { BackendRef, type BackendView, JobRef, LoadedModelRef, ModelRef, NodeInfoRef } from './refs.ts';
+import { BackendRef, type BackendView, JobRef, LoadedModelRef, ModelRef, NodeInfoRef, PresetRef } from './refs.ts';
+import { WiringInfoRef } from './serving/modelConfig.ts';
+import { GpuPoolRef, TargetRef } from './serving/pool.ts';
 
 const BackendKindEnum = builder.enumType('BackendKind', {
   description: 'What a backend runs on.',
@@ -109,6 +111,12 @@ builder.node(BackendRef, {
   fields: t => ({
     name: t.string({ description: 'What callers name it by.', resolve: ({ backend }) => backend.name }),
     kind: t.field({ type: BackendKindEnum, resolve: ({ backend }) => backend.driver.kind }),
+    target: t.field({
+      type: TargetRef,
+      nullable: true,
+      description: "The cluster it serves on, when that is not the gateway's own.",
+      resolve: ({ backend }) => backend.driver.target,
+    }),
     version: t.string({
       nullable: true,
       description: 'Version of the server, where it says.',
@@ -130,10 +138,25 @@ builder.node(BackendRef, {
       resolve: async (view, _, context) => (await status(view, context)).message,
     }),
     loading: t.field({ type: LoadingRef, resolve: ({ backend }) => backend.driver.loading }),
+    gpuPool: t.field({
+      type: GpuPoolRef,
+      nullable: true,
+      description: 'The nodes its models are scheduled on, where it schedules.',
+      resolve: async (view, _, context) => (await status(view, context)).gpuPool,
+    }),
     source: t.field({ type: BackendSourceEnum, resolve: ({ backend }) => backend.origin }),
     capabilities: t.field({
       type: CapabilitiesRef,
-      resolve: ({ backend }) => ({ ...backend.driver.capabilities, wire: false }),
+      resolve: ({ backend }, _, { gateway }) => ({
+        ...backend.driver.capabilities,
+        wire: gateway.wiring !== undefined,
+      }),
+    }),
+    wiring: t.field({
+      type: WiringInfoRef,
+      nullable: true,
+      description: 'Where its models are made known to agents; null when they are not.',
+      resolve: (_view, _args, { gateway }) => gateway.wiring?.info,
     }),
     backends: t.stringList({
       description: 'Names of all backends in order, this one among them. The first is the default.',
@@ -155,6 +178,12 @@ builder.node(BackendRef, {
       nullable: true,
       description: 'Machines its models run on.',
       resolve: ({ backend }, _, { call }) => rowsOf(backend.nodes, call),
+    }),
+    presets: t.field({
+      type: [PresetRef],
+      nullable: true,
+      description: 'The ways to serve models that it offers.',
+      resolve: ({ backend }, _, { call }) => rowsOf(backend.presets, call),
     }),
     jobs: t.field({
       type: [JobRef],

@@ -1,4 +1,5 @@
 import { builder, type Gateway } from './builder.ts';
+import { WiringInfoRef } from './serving/modelConfig.ts';
 
 const InfoRef = builder.objectRef<Gateway>('Info').implement({
   description: 'What this gateway is.',
@@ -10,6 +11,12 @@ const InfoRef = builder.objectRef<Gateway>('Info').implement({
     backends: t.stringList({
       description: 'Names of its backends in order.',
       resolve: ({ registry }) => registry.backends.map(backend => backend.name),
+    }),
+    wiring: t.field({
+      type: WiringInfoRef,
+      nullable: true,
+      description: 'Where it makes models known to agents; null when it does not.',
+      resolve: ({ wiring }) => wiring?.info,
     }),
   }),
 });

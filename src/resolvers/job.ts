@@ -12,6 +12,7 @@ import { backendView } from './backend.ts';
 import { builder, type Gateway } from './builder.ts';
 import { listEventType, listType, pageOf, served } from './lists.ts';
 import { BackendRef, JobRef, ModelRef } from './refs.ts';
+import { ModelConfigType } from './serving/modelConfig.ts';
 
 const JobTypeEnum = builder.enumType('JobType', {
   values: {
@@ -76,6 +77,12 @@ builder.node(JobRef, {
     node: t.exposeString('node', { nullable: true }),
     preset: t.exposeString('preset', { nullable: true }),
     requestedBy: t.exposeString('requestedBy', { nullable: true, description: 'Who asked, where identity is on.' }),
+    resource: t.exposeString('resource', { nullable: true, description: 'The Kubernetes object that a load follows.' }),
+    result: t.expose('result', {
+      type: ModelConfigType,
+      nullable: true,
+      description: 'What the model is known to agents by, once it is.',
+    }),
   }),
 });
 

@@ -9,6 +9,9 @@ import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
+import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
+import { TargetRef } from './serving/pool.ts';
+import { ServingPhaseEnum, StepRef } from './serving/step.ts';
 
 /** Copies of one model have ids of their own. */
 const loadedId = (loaded: LoadedModel) => placedId({ backend: loaded.backend, name: loadedKey(loaded) });
@@ -38,6 +41,7 @@ builder.node(LoadedModelRef, {
         return rows.find(model => model.name === loaded.name);
       },
     }),
+    target: t.expose('target', { type: TargetRef, nullable: true, description: 'The cluster it is on, when another.' }),
     sizeBytes: t.expose('sizeBytes', {
       type: 'Bytes',
       nullable: true,
@@ -71,6 +75,30 @@ builder.node(LoadedModelRef, {
     device: t.exposeString('device', { nullable: true, description: '`npu`, `gpu`, `cpu`, where the backend says.' }),
     pinned: t.exposeBoolean('pinned', { nullable: true, description: 'Kept until unloaded.' }),
     preset: t.exposeString('preset', { nullable: true }),
+    resource: t.exposeString('resource', { nullable: true, description: 'The Kubernetes object that serves it.' }),
+    kind: t.exposeString('kind', { nullable: true, description: 'Kind of that object: `LLMInferenceService`.' }),
+    gpus: t.exposeInt('gpus', { nullable: true, description: 'GPUs it asked for.' }),
+    managedBy: t.exposeString('managedBy', { nullable: true, description: 'What made that object.' }),
+    phase: t.expose('phase', {
+      type: ServingPhaseEnum,
+      nullable: true,
+      description: 'The step it is at, or that it has failed or is going; null where models are not served in steps.',
+    }),
+    steps: t.expose('steps', {
+      type: [StepRef],
+      nullable: true,
+      description: 'All steps in their order, those to come as pending.',
+    }),
+    modelConfig: t.expose('modelConfig', {
+      type: ModelConfigType,
+      nullable: true,
+      description: 'What it is known to agents by.',
+    }),
+    wiring: t.expose('wiring', {
+      type: WiringResultRef,
+      nullable: true,
+      description: 'How this look made it known to agents, when it did.',
+    }),
   }),
 });
 

@@ -3,7 +3,7 @@ import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/acti
 import { listSource } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
-import type { Job, Model } from '../domain.ts';
+import type { InventoryRefresh, Job, Model } from '../domain.ts';
 import { invalidRequest } from '../errors.ts';
 import { rowsEvents } from '../live/events.ts';
 import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } from './arguments.ts';
@@ -12,6 +12,9 @@ import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
 import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, JobRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
+import { FitResultRef } from './serving/fit.ts';
+import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
+import { TargetRef } from './serving/pool.ts';
 
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
@@ -28,6 +31,7 @@ builder.node(ModelRef, {
       resolve: (model, _, context) => backendView(context, model.backend),
     }),
     backendName: t.exposeString('backend', { description: 'Name of the backend that has it.' }),
+    target: t.expose('target', { type: TargetRef, nullable: true, description: 'The cluster it is on, when another.' }),
     sizeBytes: t.expose('sizeBytes', {
       type: 'Bytes',
       nullable: true,
@@ -58,6 +62,21 @@ builder.node(ModelRef, {
     }),
     loaded: t.boolean({ description: 'Whether it is in memory.', resolve: model => model.running !== undefined }),
     running: t.expose('running', { type: LoadedModelRef, nullable: true, description: 'What runs of it.' }),
+    modelConfig: t.expose('modelConfig', {
+      type: ModelConfigType,
+      nullable: true,
+      description: 'What it is known to agents by.',
+    }),
+    fit: t.expose('fit', {
+      type: FitResultRef,
+      nullable: true,
+      description: 'What its load was allowed by; only in the answer of that load.',
+    }),
+    wiring: t.expose('wiring', {
+      type: WiringResultRef,
+      nullable: true,
+      description: 'How its load made it known to agents; only in the answer of that load.',
+    }),
     jobs: t.field({
       type: [JobRef],
       description: 'Long work on it, newest first.',
@@ -104,9 +123,18 @@ const PullPayloadRef = builder.objectRef<PullPayload>('PullPayload').implement({
   }),
 });
 
+const InventoryRefreshRef = builder.objectRef<InventoryRefresh>('InventoryRefresh').implement({
+  description: 'Whether what is cached is being counted again.',
+  fields: t => ({
+    refreshing: t.exposeBoolean('refreshing'),
+    reason: t.exposeString('reason', { nullable: true, description: 'Why not, when not.' }),
+  }),
+});
+
 interface UnloadPayload {
   readonly backend: string;
   readonly model: string;
+  readonly inventory?: InventoryRefresh | undefined;
 }
 
 const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').implement({
@@ -115,10 +143,13 @@ const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').imple
     backendName: t.exposeString('backend'),
     model: t.exposeString('model', { description: 'The reference as given.' }),
     loaded: t.boolean({ description: 'False: it is on its way out of memory.', resolve: () => false }),
+    inventory: t.expose('inventory', { type: InventoryRefreshRef, nullable: true }),
   }),
 });
 
-interface DeletePayload extends UnloadPayload {
+interface DeletePayload {
+  readonly backend: string;
+  readonly model: string;
   readonly unwired: boolean;
 }
 

@@ -8,6 +8,7 @@ import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, NodeInfoRef, placedId } from './refs.ts';
+import { TargetRef } from './serving/pool.ts';
 
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
@@ -50,6 +51,7 @@ builder.node(NodeInfoRef, {
       resolve: (node, _, context) => backendView(context, node.backend),
     }),
     backendName: t.exposeString('backend', { description: 'Name of the backend it belongs to.' }),
+    target: t.expose('target', { type: TargetRef, nullable: true, description: 'The cluster it is in, when another.' }),
     ready: t.exposeBoolean('ready', { description: 'The machine works.' }),
     eligible: t.exposeBoolean('eligible', { description: 'Models can be put on it.' }),
     eligibilityReason: t.exposeString('eligibilityReason', { nullable: true, description: 'Why not, when not.' }),

@@ -1,5 +1,5 @@
 import type { Backend } from '../backends/backend.ts';
-import type { BackendStatus, Job, LoadedModel, Model, NodeInfo } from '../domain.ts';
+import type { BackendStatus, Job, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
 import { builder } from './builder.ts';
 
 /** A backend as the graph shows it: the status comes along where it was read already. */
@@ -14,6 +14,7 @@ export const ModelRef = builder.objectRef<Model>('Model');
 export const LoadedModelRef = builder.objectRef<LoadedModel>('LoadedModel');
 export const JobRef = builder.objectRef<Job>('Job');
 export const NodeInfoRef = builder.objectRef<NodeInfo>('NodeInfo');
+export const PresetRef = builder.objectRef<Preset>('Preset');
 
 interface Placed {
   readonly backend: string;

@@ -5,6 +5,11 @@ import './loadedModel.ts';
 import './node.ts';
 import './job.ts';
 import './info.ts';
+import './wiring.ts';
+import './registration.ts';
+import './serving/preset.ts';
+import './serving/search.ts';
+import './serving/fit.ts';
 import { builder } from './builder.ts';
 
 /** The graph. */

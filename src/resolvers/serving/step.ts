@@ -1,0 +1,42 @@
+import { type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
+import { builder, enumValues } from '../builder.ts';
+
+const StepNameEnum = builder.enumType('StepName', {
+  description: 'The steps of a served model, in their order.',
+  values: enumValues(stepNames),
+});
+
+const StepStateEnum = builder.enumType('StepState', { values: enumValues(stepStates) });
+
+export const ServingPhaseEnum = builder.enumType('ServingPhase', {
+  description: 'Where a served model is: at one of its steps, or out of them.',
+  values: enumValues(servingPhases),
+});
+
+export const StepRef = builder.objectRef<Step>('Step').implement({
+  description: 'One step on the way of a served model from its creation to its first answer.',
+  fields: t => ({
+    name: t.expose('name', { type: StepNameEnum }),
+    state: t.expose('state', { type: StepStateEnum }),
+    since: t.expose('since', { type: 'DateTime', nullable: true }),
+    finishedAt: t.expose('finishedAt', { type: 'DateTime', nullable: true }),
+    reason: t.exposeString('reason', { nullable: true, description: 'One word, such as `Unschedulable`.' }),
+    message: t.exposeString('message', { nullable: true }),
+    bytesCompleted: t.expose('bytesCompleted', { type: 'Bytes', nullable: true, description: 'Of the download.' }),
+    bytesTotal: t.expose('bytesTotal', { type: 'Bytes', nullable: true }),
+    cached: t.exposeBoolean('cached', {
+      nullable: true,
+      description: 'Whether the weights were there already; null = unknown.',
+    }),
+    refusedInstanceTypes: t.exposeStringList('refusedInstanceTypes', {
+      nullable: true,
+      description: 'Types of machines that the cloud had none of.',
+    }),
+    requestedZones: t.exposeStringList('requestedZones', { nullable: true }),
+    availableZones: t.exposeStringList('availableZones', { nullable: true }),
+    pinnedByCache: t.exposeBoolean('pinnedByCache', {
+      nullable: true,
+      description: 'Whether the volume of the weights is what ties it to its zone; null = unknown.',
+    }),
+  }),
+});
