@@ -1,10 +1,11 @@
 import type { Call } from '../call.ts';
-import type { ModelConfigRef, WiringInfo } from '../domain.ts';
+import type { Model, ModelConfigRef, WiringInfo } from '../domain.ts';
+import type { Driver } from '../drivers/driver.ts';
 import { conflict, GatewayError, invalidRequest, unsupported } from '../errors.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
-import { findBackend } from './registry.ts';
-import { type Found, resolveModel } from './resolve.ts';
+import { findBackend, type Registry } from './registry.ts';
+import { resolveModel } from './resolve.ts';
 
 /** How agents show a backend who they are. */
 export interface ApiKey {
@@ -18,11 +19,11 @@ export interface ApiKey {
 export interface Wiring {
   readonly info: WiringInfo;
   /** Writes the ModelConfig of a model, or refreshes it. Throws `conflict` when somebody else's has its name. */
-  wire(call: Call, found: Found, apiKey: ApiKey): Promise<ModelConfigRef>;
+  wire(call: Call, driver: Driver, model: Model, apiKey: ApiKey): Promise<ModelConfigRef>;
   /** Removes the ModelConfig that we made of a model; one that is not there is no error. */
-  unwire(call: Call, backend: Backend, model: string): Promise<void>;
-  /** The backends for which we made a ModelConfig of a reference, in backend order. */
-  wiredOn(call: Call, model: string): Promise<readonly Backend[]>;
+  unwire(call: Call, driver: Driver, model: string): Promise<void>;
+  /** What our ModelConfigs of a reference name as their backend; undefined for one that names none. */
+  wiredOn(call: Call, model: string): Promise<readonly (string | undefined)[]>;
 }
 
 export const wiringIsOff = () => unsupported('agent wiring is disabled (no Kubernetes access)');
@@ -48,7 +49,7 @@ export async function wireModel({ registry, wiring }: Actions, call: Call, input
   findBackend(registry, input.backend);
   if (!wiring) throw wiringIsOff();
   const found = await resolveModel(call, registry, input.model.trim(), input.backend);
-  const modelConfig = await wiring.wire(call, found, apiKeyOf(input));
+  const modelConfig = await wiring.wire(call, found.backend.driver, found.model, apiKeyOf(input));
   const facts = { backend: found.backend.name, model: found.model.name, modelConfig: modelConfig.name };
   found.backend.changed();
   call.log.info(facts, 'model wired');
@@ -77,22 +78,30 @@ export async function unwireModel(
     findBackend(registry, input.backend) ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
   if (!wiring) throw wiringIsOff();
   const reference = input.model.trim();
-  const backend = named ?? (await wiredBackend(wiring, call, reference)) ?? (await owner(registry, call, reference));
+  const backend =
+    named ?? (await wiredBackend(registry, wiring, call, reference)) ?? (await owner(registry, call, reference));
   if (!backend) return undefined;
-  await wiring.unwire(call, backend, backend.driver.canonical(reference));
+  await wiring.unwire(call, backend.driver, backend.driver.canonical(reference));
   backend.changed();
   call.log.info({ backend: backend.name, model: reference }, 'model unwired');
   return backend;
 }
 
-/** What is wired says which backend is meant, when one is. */
-async function wiredBackend(wiring: Wiring, call: Call, reference: string): Promise<Backend | undefined> {
-  const backends = await wiring.wiredOn(call, reference);
-  if (backends.length < 2) return backends[0];
-  throw conflict(`${reference} is wired on ${backends.map(({ name }) => name).join(', ')}; name the backend`);
+/** What is wired says which backend is meant, when one is. What names no backend that there is belongs to the default one. */
+async function wiredBackend(
+  { backends }: Registry,
+  wiring: Wiring,
+  call: Call,
+  reference: string,
+): Promise<Backend | undefined> {
+  const names = await wiring.wiredOn(call, reference);
+  const meant = new Set(names.map(name => backends.find(backend => backend.name === name) ?? backends[0]));
+  const wired = backends.filter(backend => meant.has(backend));
+  if (wired.length < 2) return wired[0];
+  throw conflict(`${reference} is wired on ${wired.map(({ name }) => name).join(', ')}; name the backend`);
 }
 
-async function owner(registry: Actions['registry'], call: Call, reference: string): Promise<Backend | undefined> {
+async function owner(registry: Registry, call: Call, reference: string): Promise<Backend | undefined> {
   try {
     return (await resolveModel(call, registry, reference, undefined)).backend;
   } catch (error) {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { backendError, errorCodes } from '../../src/errors.ts';
 import { fakeDriver, hang } from '../support/gateway.ts';
+import { fakeWiring, servingDriver } from '../support/serving.ts';
 import { callTool, type Json, request } from './muster.ts';
 import { schemaCheck } from './schemaCheck.ts';
 import { serveTools } from './serving.ts';
@@ -33,7 +34,8 @@ test(
   async t => {
     const ollama = fakeDriver({ models: [talkative, 'plain:1b'] });
     const { url, mcp } = await serveTools(t, {
-      drivers: [ollama, fakeDriver({ name: 'lemonade', models: ['other:1b'] })],
+      drivers: [ollama, fakeDriver({ name: 'lemonade', models: ['other:1b'] }), servingDriver()],
+      wiring: fakeWiring(),
     });
     const { result } = await request(url, 'tools/list');
     const checks = new Map(result.tools.map((tool: Json) => [tool.name, schemaCheck(tool.outputSchema)]));
@@ -59,6 +61,16 @@ test(
     const rich = await ask('get_model', { model: 'rich:7b' });
     assert.equal(rich.running.backend, 'ollama');
     assert.equal(rich.modifiedAt, '2026-01-02T03:04:05.678Z');
+    const wired = await ask('wire_model', { model: 'rich:7b', apiKeyPassthrough: 'true' });
+    assert.equal(wired.modelConfig.apiKeyPassthrough, true);
+    assert.deepEqual(await ask('unwire_model', { model: 'rich:7b' }), {
+      backend: 'ollama',
+      model: 'rich:7b',
+      modelConfig: null,
+    });
+    assert.equal((await ask('list_presets')).presets[0].name, 'qwen3-14b');
+    assert.equal((await ask('search_models', { query: 'qwen3', limit: '5' })).results[0].id, 'Qwen/Qwen3-14B-AWQ');
+    assert.equal((await ask('check_fit', { preset: 'qwen3-14b' })).fits, true);
     assert.deepEqual(await ask('unload_model', { model: 'rich:7b' }), {
       backend: 'ollama',
       model: 'rich:7b',
@@ -71,15 +83,17 @@ test(
       unwired: false,
     });
     assert.equal((await ask('get_backend')).backend, 'ollama');
-    assert.equal((await ask('list_backends')).backends.length, 2);
-    assert.deepEqual((await ask('get_info')).backends, ['ollama', 'lemonade']);
+    assert.equal((await ask('list_backends')).backends.length, 3);
+    assert.deepEqual((await ask('get_info')).backends, ['ollama', 'lemonade', 'kserve']);
     assert.equal((await ask('list_nodes')).nodes.length, 2);
     assert.deepEqual(
       (await ask('list_models')).models.map((model: Json) => model.name),
       ['rich:7b', 'new:1b', 'other:1b'],
     );
 
-    assert.deepEqual([...seen].sort(), mcp.toolNames);
+    // These two answer nothing but refusals where there is no Kubernetes.
+    const refusing = ['add_backend', 'remove_backend'];
+    assert.deepEqual([...seen, ...refusing].sort(), mcp.toolNames);
   },
 );
 

@@ -7,6 +7,7 @@ import { schema } from '../../src/resolvers/schema.ts';
 import { callOf } from '../support/backends.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { askGraph } from '../support/graph.ts';
+import { servingDriver } from '../support/serving.ts';
 
 const encoded = (text: string) => Buffer.from(text).toString('base64');
 
@@ -16,7 +17,7 @@ function world() {
   const lemonade = fakeDriver({ name: 'lemonade', models: ['shared:1b', 'a/b'] });
   ollama.world.loaded = [{ backend: 'ollama', name: 'hf.co/org/repo:Q4_K_M' }];
   lemonade.world.loaded = [{ backend: 'lemonade', name: 'shared:1b' }];
-  const gateway = testGateway({ drivers: [ollama, lemonade] });
+  const gateway = testGateway({ drivers: [ollama, lemonade, servingDriver()] });
   const spec = { type: 'pull', backend: 'ollama', model: 'x', key: 'x', wire: false } as const;
   gateway.jobs.start(callOf(), spec, async () => {});
   return { ollama, lemonade, gateway };
@@ -28,12 +29,13 @@ const everything = `{
   loadedModels { items { id __typename name backendName } }
   nodes { items { id __typename name backendName } }
   jobs { items { id __typename jobId } }
+  presets { items { id __typename name backendName } }
 }`;
 
 const byId = `query ($id: ID!) { node(id: $id) {
   id __typename
   ... on Backend { name } ... on Model { name backendName } ... on LoadedModel { name backendName }
-  ... on NodeInfo { name backendName } ... on Job { jobId }
+  ... on NodeInfo { name backendName } ... on Job { jobId } ... on Preset { name backendName }
 } }`;
 
 const nodeOf = (gateway: Gateway, id: string) => askGraph(gateway, byId, { id });
@@ -44,7 +46,7 @@ test('whatever has an id is found by it, the same thing again', async () => {
   const things = Object.values(data as Record<string, { items: { id: string; __typename: string }[] }>).flatMap(
     ({ items }) => items,
   );
-  assert.equal(things.length, 12);
+  assert.equal(things.length, 14);
   for (const thing of things) {
     assert.deepEqual(await nodeOf(gateway, thing.id), { data: { node: thing }, errors: [] });
   }
@@ -64,6 +66,8 @@ test('what is gone is null', async () => {
     'LoadedModel:ollama/shared:1b',
     'NodeInfo:nope/x',
     'Job:0123456789abcdef',
+    'Preset:kserve/nope',
+    'Preset:nope/qwen3-14b',
   ]) {
     assert.deepEqual(await nodeOf(gateway, encoded(id)), { data: { node: null }, errors: [] }, id);
   }

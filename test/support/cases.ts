@@ -5,13 +5,15 @@ import type { Operation } from '../../src/operations/load.ts';
 import { callOf } from './backends.ts';
 import { type Emulated, startEmulated } from './emulated.ts';
 import { jobEnd, jobWhen } from './jobs.ts';
+import { fakeWiring, servingDriver } from './serving.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 
 export interface Case {
   /** Brings the world into the state that the question is about; may give variables that are only known then. */
   prepare?(world: Emulated): Promise<Variables | undefined>;
-  readonly asks: Variables;
+  /** Absent for what nobody answers without Kubernetes. */
+  readonly asks?: Variables;
   /** Absent for what is always answered. */
   readonly refusal?: { readonly asks: Variables; readonly code: string };
 }
@@ -76,9 +78,25 @@ const cases: Readonly<Record<string, Case>> = {
   listJobs: { prepare: pullingStill, asks: { backend: 'ollama' }, refusal: unknownBackend },
   getJob: { prepare: pulling, asks: {}, refusal: unknownJob },
   cancelJob: { prepare: pulling, asks: {}, refusal: unknownJob },
+  listPresets: { asks: {}, refusal: { asks: { backend: 'ollama' }, code: 'unsupported' } },
+  searchModels: {
+    asks: { query: ' qwen3 ', limit: 5 },
+    refusal: { asks: { query: ' ' }, code: 'invalid_request' },
+  },
+  fitCheck: {
+    asks: { model: 'Qwen/Qwen3-14B-AWQ', preset: 'qwen3-14b', node: 'gpu-1' },
+    refusal: { asks: { preset: 'qwen3-14b', backend: 'ollama' }, code: 'unsupported' },
+  },
+  wireModel: {
+    asks: { model: 'chat:8b', apiKeySecret: 'key' },
+    refusal: { asks: { model: 'chat:8b', apiKeyPassthrough: true, apiKeySecret: 'key' }, code: 'invalid_request' },
+  },
+  unwireModel: { asks: { model: 'chat:8b' }, refusal: { asks: { model: '..' }, code: 'invalid_request' } },
+  addBackend: { refusal: { asks: { kind: 'lemonade', endpoint: 'http://h:1' }, code: 'unsupported' } },
+  removeBackend: { refusal: { asks: { kind: 'ollama' }, code: 'conflict' } },
 };
 
-/** The world of the cases: a host with two models, one of them loaded, and one that can be pulled. */
+/** The world of the cases: a host with two models, one of them loaded, and one that can be pulled; and presets elsewhere. */
 export async function startCaseWorld(): Promise<Emulated> {
   const world = await startEmulated({
     models: [
@@ -96,6 +114,8 @@ export async function startCaseWorld(): Promise<Emulated> {
     ],
     registry: [{ name: 'slow:1b', layers: [{ bytes: 1000 }], pullMs: 1000 }],
     timings: { manifestMs: 1000 },
+    others: [servingDriver()],
+    gateway: { wiring: fakeWiring() },
   });
   world.ollama.load('chat:8b', '10m');
   return world;

@@ -2,8 +2,20 @@
 import { type Logger, pino } from 'pino';
 import { type BackendOrigin, createBackend } from '../../src/backends/backend.ts';
 import { createRegistry } from '../../src/backends/registry.ts';
+import type { Wiring } from '../../src/backends/wiring.ts';
 import type { Call } from '../../src/call.ts';
-import type { BackendStatus, Capabilities, LoadedModel, Loading, Model, NodeInfo } from '../../src/domain.ts';
+import type {
+  BackendKind,
+  BackendStatus,
+  Capabilities,
+  LoadedModel,
+  Loading,
+  Model,
+  NodeInfo,
+  Preset,
+  SearchResult,
+  Target,
+} from '../../src/domain.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { modelNotFound } from '../../src/errors.ts';
 import { createJobs } from '../../src/jobs/runner.ts';
@@ -17,7 +29,7 @@ export const testBuild: Build = { version: '1.2.3', commit: 'abc1234', built: '2
 /** The methods of a driver that a test can replace. */
 type Scripted = Pick<
   Required<Driver>,
-  'describe' | 'models' | 'loaded' | 'pull' | 'load' | 'unload' | 'remove' | 'nodes'
+  'describe' | 'models' | 'loaded' | 'pull' | 'load' | 'unload' | 'remove' | 'nodes' | 'presets' | 'search' | 'checkFit'
 >;
 
 export interface FakeDriver extends Driver {
@@ -26,11 +38,21 @@ export interface FakeDriver extends Driver {
   /** What was asked of it, in order: `models`, `load qwen3:8b`. */
   readonly asked: string[];
   /** What it has; methods read and change it. */
-  readonly world: { models: Model[]; loaded: LoadedModel[]; nodes: NodeInfo[]; status: BackendStatus };
+  readonly world: {
+    models: Model[];
+    loaded: LoadedModel[];
+    nodes: NodeInfo[];
+    status: BackendStatus;
+    presets: Preset[];
+    /** What every search finds. */
+    hub: SearchResult[];
+  };
 }
 
 export interface FakeDriverOptions {
   readonly name?: string;
+  readonly kind?: BackendKind;
+  readonly target?: Target;
   readonly capabilities?: Partial<Capabilities>;
   readonly loading?: Partial<Loading>;
   /** Names, or whole models; `backend` is filled in. */
@@ -53,6 +75,8 @@ const everything: Capabilities = {
 /** A driver over a few models in memory: it answers at once, and loads, unloads, pulls and removes for real. */
 export function fakeDriver({
   name = 'ollama',
+  kind = 'ollama',
+  target,
   capabilities,
   loading,
   models = [],
@@ -62,14 +86,19 @@ export function fakeDriver({
     loaded: [],
     nodes: [{ backend: name, name: `${name}-host`, ready: true, eligible: true, gpuCount: 0, reservedBytes: 0 }],
     status: { healthy: true, version: '0.0.1' },
+    presets: [],
+    hub: [],
   };
   const script: Partial<Scripted> = {};
   const asked: string[] = [];
 
   /** The method of that name: the scripted one when there is one, else its own. */
   function method<M extends keyof Scripted>(key: M, own: Scripted[M]): Scripted[M] {
-    const run = (call: Call, request?: { readonly model?: string; readonly name?: string }) => {
-      const target = request?.model ?? request?.name;
+    const run = (
+      call: Call,
+      request?: { readonly model?: string; readonly name?: string; readonly query?: string },
+    ) => {
+      const target = request?.model ?? request?.name ?? request?.query;
       asked.push(target === undefined ? key : `${key} ${target}`);
       const chosen = (script[key] ?? own) as (...args: unknown[]) => unknown;
       return chosen(call, request);
@@ -78,8 +107,9 @@ export function fakeDriver({
   }
 
   return {
-    kind: 'ollama',
+    kind,
     name,
+    ...(target && { target }),
     capabilities: { ...everything, ...capabilities },
     loading: { onDemand: true, idleEviction: true, keepAliveScope: 'request', ...loading },
     endpoint: `http://${name}.invalid:11434`,
@@ -94,6 +124,16 @@ export function fakeDriver({
     models: method('models', async () => [...world.models]),
     loaded: method('loaded', async () => [...world.loaded]),
     nodes: method('nodes', async () => [...world.nodes]),
+    presets: method('presets', async () => [...world.presets]),
+    search: method('search', async (_call, { limit }) => world.hub.slice(0, limit)),
+    checkFit: method('checkFit', async (_call, { model = '', preset, node }) => ({
+      backend: name,
+      model: model || (world.presets.find(each => each.name === preset)?.model ?? ''),
+      fits: true,
+      tokenConfigured: false,
+      ...(preset !== undefined && { preset }),
+      ...(node !== undefined && { node }),
+    })),
     pull: method('pull', async function* (_call, { model }) {
       yield { status: 'downloading', bytesCompleted: 50, bytesTotal: 100 };
       world.models = [...world.models.filter(each => each.name !== model), { backend: name, name: model }];
@@ -149,6 +189,7 @@ export interface TestGatewayOptions {
   readonly tools?: readonly string[];
   readonly log?: Logger;
   readonly now?: () => number;
+  readonly wiring?: Wiring;
 }
 
 /** A gateway over these drivers; over one empty Ollama when none are given. */
@@ -158,12 +199,14 @@ export function testGateway({
   tools = [],
   log = silent,
   now,
+  wiring,
 }: TestGatewayOptions = {}): Gateway {
   const store = createMemoryStore({ retentionMs: 60_000, ...(now && { now }) });
   return {
     registry: createRegistry(drivers.map(driver => createBackend(driver, origin, log))),
     jobs: createJobs(store, log, now),
     defaultKeepAlive: '5m',
+    ...(wiring && { wiring }),
     build: testBuild,
     tools,
   };
