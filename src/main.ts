@@ -1,5 +1,9 @@
 #!/usr/bin/env node
 /** The command line. What a command needs is imported when it runs, so that `--help` answers at once. */
+import { setFlagsFromString } from 'node:v8';
+
+// Loading code makes garbage once. Without this V8 grows the space for young objects by it and keeps 20 MB for good.
+setFlagsFromString('--semi-space-growth-factor=1');
 
 const [command, ...rest] = process.argv.slice(2);
 const wantsHelp = rest.some(word => word === '--help' || word === '-h' || word === '-help');
@@ -52,7 +56,9 @@ async function runServe(argv: string[]) {
     const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
     for (const warning of warnings) log.warn(warning);
     const { serve } = await import('./commands/serve.ts');
-    await runUntilStopped(await serve(settings, log, process.env), log);
+    const served = await serve(settings, log, process.env);
+    setFlagsFromString('--semi-space-growth-factor=2');
+    await runUntilStopped(served, log);
   } catch (error) {
     const problem = error instanceof ConfigError ? error.message : startErrorOf(error);
     if (problem === undefined) throw error;

@@ -11,7 +11,7 @@ import {
   type OperationDefinitionNode,
   print,
 } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Plugin } from 'graphql-yoga';
 import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
@@ -36,8 +36,8 @@ export interface Prepared {
 /** The engine under all GraphQL transports. */
 export interface Engine {
   readonly schema: GraphQLSchema;
-  /** Throws a `GraphQLError`, or an array of them: the refusal of a document that does not parse, fit or validate. */
-  prepare(params: GraphqlParams): Prepared;
+  /** Rejects with a `GraphQLError`, or an array of them: the refusal of what does not parse, fit or validate. */
+  prepare(params: GraphqlParams): Promise<Prepared>;
   /** Runs a query or a mutation. */
   execute(prepared: Prepared, context: Context): Promise<ExecutionResult>;
   /** Begins a subscription: its events before they are executed, or the refusal. */
@@ -51,19 +51,18 @@ export interface Engine {
  * so that they are parsed and validated once.
  */
 export function createEngine(schema: GraphQLSchema, operations: readonly Operation[]): Engine {
-  const yoga = createYoga({
-    schema,
-    logging: false,
-    maskedErrors: false,
-    // Its caches count documents, whatever their size, and keep the broken ones.
-    parserAndValidationCache: false,
-    plugins: [withLimits, withCompiled(schema, operations)],
-  });
   const documents = createDocuments();
+  let yoga: ReturnType<typeof createPipeline> | undefined;
+
+  /** REST and MCP never need it, and it costs 20 MB and some tenths of a second: it is imported on first use. */
+  function pipeline() {
+    yoga ??= createPipeline(schema, operations);
+    return yoga;
+  }
 
   /** Parses and checks a text, and keeps it when it may be executed. */
-  function admit(text: string): DocumentNode {
-    const { parse, validate } = yoga.getEnveloped({});
+  async function admit(text: string): Promise<DocumentNode> {
+    const { parse, validate } = (await pipeline()).getEnveloped({});
     let document: DocumentNode;
     try {
       document = parse(text, { maxTokens: documentLimits.tokens });
@@ -80,14 +79,14 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
 
   return {
     schema,
-    prepare(params) {
-      const document = documents.get(params.query) ?? admit(params.query);
+    async prepare(params) {
+      const document = documents.get(params.query) ?? (await admit(params.query));
       const operation = getOperationAST(document, params.operationName);
       if (!operation) throw refused(new GraphQLError(missingOperation(params.operationName)));
       return { document, operation, params };
     },
     async execute(prepared, context) {
-      const { execute } = yoga.getEnveloped(context);
+      const { execute } = (await pipeline()).getEnveloped(context);
       return rendered((await execute(argsOf(prepared, context))) as ExecutionResult, context);
     },
     async subscribe(prepared, context) {
@@ -103,6 +102,18 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
     const { variables: variableValues, operationName } = params;
     return { schema, document, contextValue: context, variableValues, operationName };
   }
+}
+
+async function createPipeline(schema: GraphQLSchema, operations: readonly Operation[]) {
+  const { createYoga } = await import('graphql-yoga');
+  return createYoga({
+    schema,
+    logging: false,
+    maskedErrors: false,
+    // Its caches count documents, whatever their size, and keep the broken ones.
+    parserAndValidationCache: false,
+    plugins: [withLimits, withCompiled(schema, operations)],
+  });
 }
 
 function rendered(result: ExecutionResult, context: Context): ExecutionResult {

@@ -34,9 +34,9 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
   let page: Promise<Page> | undefined;
 
   const handler = createHandler<GraphqlExchange, undefined, Context & OperationContext>({
-    onSubscribe(request, params) {
+    async onSubscribe(request, params) {
       try {
-        const ready = engine.prepare(params as GraphqlParams);
+        const ready = await engine.prepare(params as GraphqlParams);
         if (ready.operation.operation === OperationTypeNode.SUBSCRIPTION) return [refused(needsStream)];
         const args = {
           schema: engine.schema,
@@ -65,7 +65,7 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
     if (Array.isArray(params)) return send(res, params as Response);
     let ready: Prepared;
     try {
-      ready = engine.prepare(params as GraphqlParams);
+      ready = await engine.prepare(params as GraphqlParams);
     } catch (error) {
       return send(res, badRequest(refusalsOf(error)));
     }

@@ -51,11 +51,11 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
     onClose: ctx => ctx.extra.closed.abort(),
-    onSubscribe: (ctx, _id, payload) => {
+    onSubscribe: async (ctx, _id, payload) => {
       // The new one is among them.
       if (Object.keys(ctx.subscriptions).length > maxOperations) return [tooMany];
       try {
-        const ready = engine.prepare(payload as GraphqlParams);
+        const ready = await engine.prepare(payload as GraphqlParams);
         const args: ExecutionArgs = {
           schema: engine.schema,
           document: ready.document,
