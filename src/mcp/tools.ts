@@ -1,7 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import { inputSchemaOf } from '../operations/input.ts';
 import type { Operation, ToolFacts, Variable } from '../operations/load.ts';
-import { jsonSchemaOf } from '../operations/shape.ts';
+import { type JsonSchema, jsonSchemaOf } from '../operations/shape.ts';
 
 /** An operation that answers as a tool. */
 export type ToolOperation = Operation & { readonly tool: ToolFacts };
@@ -34,7 +34,7 @@ export function toolOf({ tool, type, description, variables, answer }: ToolOpera
       ...(required.length > 0 && { required }),
     } as Tool['inputSchema'],
     // Written out in full: not every client follows references.
-    outputSchema: jsonSchemaOf(answer, () => undefined),
+    outputSchema: briefly(jsonSchemaOf(answer, () => undefined)) as Tool['outputSchema'],
     annotations: {
       title,
       readOnlyHint: isQuery,
@@ -45,6 +45,35 @@ export function toolOf({ tool, type, description, variables, answer }: ToolOpera
     },
   };
 }
+
+interface Described extends JsonSchema {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Described>>;
+  readonly items?: Described;
+}
+
+/**
+ * The schema of an answer with words for its own fields, and none for what is inside of these: every agent reads the list
+ * of tools. The words for the rows of a list are with the tool that answers one such row.
+ */
+function briefly({ properties = {}, ...rest }: Described): Described {
+  const inside = (field: Described) => ({
+    ...wordless(field),
+    ...(field.description !== undefined && { description: field.description }),
+  });
+  return { ...rest, properties: mapped(properties, inside) };
+}
+
+function wordless({ description, properties, items, ...rest }: Described): Described {
+  return {
+    ...rest,
+    ...(properties && { properties: mapped(properties, wordless) }),
+    ...(items && { items: wordless(items) }),
+  };
+}
+
+const mapped = <T>(record: Readonly<Record<string, T>>, change: (value: T) => T): Record<string, T> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
 
 /** `list_loaded_models` → `List loaded models`. */
 function titleOf(name: string): string {

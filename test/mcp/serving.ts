@@ -22,10 +22,14 @@ export interface ServingOptions extends TestGatewayOptions {
   readonly onCall?: McpOptions['onCall'];
   readonly run?: McpOptions['run'];
   readonly port?: number;
+  readonly keepAlive?: boolean;
 }
 
 /** The tools over a test gateway. `url` is the endpoint. */
-export async function serveTools(t: TestContext, { onCall, timeoutMs, port, ...options }: ServingOptions = {}) {
+export async function serveTools(
+  t: TestContext,
+  { onCall, timeoutMs, port, keepAlive, ...options }: ServingOptions = {},
+) {
   const gateway = testGateway({ ...options, tools: toolNamesOf(operations) });
   const mcp = createMcp({
     operations,
@@ -34,24 +38,26 @@ export async function serveTools(t: TestContext, { onCall, timeoutMs, port, ...o
     build: testBuild,
     ...(onCall && { onCall }),
   });
-  return { gateway, mcp, ...(await serveProtocol(t, mcp, { ...options, timeoutMs, port })) };
+  return { gateway, mcp, ...(await serveProtocol(t, mcp, { ...options, timeoutMs, port, keepAlive })) };
 }
 
 interface ProtocolServingOptions {
   readonly log?: Logger;
   readonly timeoutMs?: number | undefined;
   readonly port?: number | undefined;
+  /** Connections stay open between requests. */
+  readonly keepAlive?: boolean | undefined;
 }
 
 /** A protocol behind `POST /mcp` on a port of its own. */
 export async function serveProtocol(
   t: TestContext,
   protocol: Protocol,
-  { log = silent, timeoutMs = 10_000, port = 0 }: ProtocolServingOptions = {},
+  { log = silent, timeoutMs = 10_000, port = 0, keepAlive = false }: ProtocolServingOptions = {},
 ) {
   const server = createServer(async (req, res) => {
     // No client is to pick a connection of a server that is gone by now.
-    res.shouldKeepAlive = false;
+    res.shouldKeepAlive = keepAlive;
     const gone = new AbortController();
     res.on('close', () => gone.abort());
     const body = await bodyOf(req);
