@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
 import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { asGatewayError, backendError, isTimeout, messageOf, timedOut } from '../errors.ts';
+import { asGatewayError, backendError, GatewayError, isTimeout, messageOf, timedOut } from '../errors.ts';
 import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
@@ -72,7 +72,9 @@ export function createBackend(
           const error = isTimeUp(thrown) ? asGatewayError(thrown, call.requestId) : thrown;
           if (!call.signal.aborted && failing !== messageOf(error)) {
             failing = messageOf(error);
-            log.warn({ backend: name, error: failing }, `cannot read ${what}`);
+            // Nobody expects anything else than a GatewayError: its stack says where to look.
+            if (error instanceof GatewayError) log.warn({ backend: name, error: failing }, `cannot read ${what}`);
+            else log.error({ backend: name, err: error }, `cannot read ${what}`);
           }
           throw error;
         }
