@@ -77,7 +77,11 @@ builder.node(LoadedModelRef, {
     preset: t.exposeString('preset', { nullable: true }),
     resource: t.exposeString('resource', { nullable: true, description: 'The Kubernetes object that serves it.' }),
     kind: t.exposeString('kind', { nullable: true, description: 'Kind of that object: `LLMInferenceService`.' }),
-    gpus: t.exposeInt('gpus', { nullable: true, description: 'GPUs it asked for.' }),
+    gpus: t.exposeInt('gpus', {
+      nullable: true,
+      description: 'GPUs it asked for.',
+      extensions: faces({ omitZero: true }),
+    }),
     managedBy: t.exposeString('managedBy', { nullable: true, description: 'What made that object.' }),
     phase: t.expose('phase', {
       type: ServingPhaseEnum,

@@ -45,6 +45,7 @@ export const FitResultRef = builder.objectRef<FitResult>('FitResult').implement(
         type: 'Bytes',
         nullable: true,
         description: 'What the preset says, where that is not what was counted.',
+        extensions: faces({ omitZero: true }),
       }),
       overheadBytes: bytes('overheadBytes', 'Memory beside the weights.'),
       requiredBytes: bytes('requiredBytes', 'Weights and overhead.'),
@@ -52,6 +53,7 @@ export const FitResultRef = builder.objectRef<FitResult>('FitResult').implement(
         type: 'Bytes',
         nullable: true,
         description: 'Bytes still to be pulled.',
+        extensions: faces({ omitZero: true }),
       }),
       node: t.exposeString('node', { nullable: true, description: 'Name of the node it fits best.' }),
       instanceType: t.exposeString('instanceType', {

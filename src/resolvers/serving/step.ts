@@ -1,5 +1,5 @@
 import { type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
-import { builder, enumValues } from '../builder.ts';
+import { builder, enumValues, faces } from '../builder.ts';
 
 const StepNameEnum = builder.enumType('StepName', {
   description: 'The steps of a served model, in their order.',
@@ -22,8 +22,13 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
     finishedAt: t.expose('finishedAt', { type: 'DateTime', nullable: true }),
     reason: t.exposeString('reason', { nullable: true, description: 'One word, such as `Unschedulable`.' }),
     message: t.exposeString('message', { nullable: true }),
-    bytesCompleted: t.expose('bytesCompleted', { type: 'Bytes', nullable: true, description: 'Of the download.' }),
-    bytesTotal: t.expose('bytesTotal', { type: 'Bytes', nullable: true }),
+    bytesCompleted: t.expose('bytesCompleted', {
+      type: 'Bytes',
+      nullable: true,
+      description: 'Of the download.',
+      extensions: faces({ omitZero: true }),
+    }),
+    bytesTotal: t.expose('bytesTotal', { type: 'Bytes', nullable: true, extensions: faces({ omitZero: true }) }),
     cached: t.exposeBoolean('cached', {
       nullable: true,
       description: 'Whether the weights were there already; null = unknown.',
