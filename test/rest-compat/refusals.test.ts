@@ -16,11 +16,18 @@ const backendScoped: readonly (readonly [line: string, body?: object])[] = [
   ['POST models/pull', { model: 'a:1b' }],
   ['POST models/load', { model: 'a:1b' }],
   ['POST models/unload', { model: 'a:1b' }],
+  ['POST models/wire', { model: 'a:1b' }],
+  ['POST models/unwire', { model: 'a:1b' }],
+  ['POST models/fit-check', { model: 'a:1b' }],
+  ['GET presets'],
+  ['GET search?q=a'],
 ];
 
 /** The same call to a named backend. */
 const named = ([line, body]: (typeof backendScoped)[number], backend: string) =>
-  body ? ([line, { ...body, backend }] as const) : ([`${line}?backend=${encodeURIComponent(backend)}`] as const);
+  body
+    ? ([line, { ...body, backend }] as const)
+    : ([`${line}${line.includes('?') ? '&' : '?'}backend=${encodeURIComponent(backend)}`] as const);
 
 const serve = (...drivers: Parameters<typeof fakeDriver>[0][]) =>
   serveRest({ gateway: testGateway({ drivers: drivers.map(fakeDriver) }) });
@@ -92,6 +99,12 @@ test('what a backend cannot do is refused in the words that clients know', async
   await refuses(server, 'DELETE models/a:1b', undefined, unsupported('delete on lmstudio'));
   await refuses(server, 'GET loaded', undefined, unsupported('listing loaded models'));
   await refuses(server, 'GET nodes?backend=lmstudio', undefined, unsupported('node inventory'));
+  await refuses(server, 'GET presets', undefined, unsupported('presets'));
+  await refuses(server, 'GET search?q=', undefined, unsupported('search'));
+  await refuses(server, 'POST models/fit-check', { preset: 'p' }, unsupported('fit check'));
+  const disabled = unsupported('agent wiring is disabled (no Kubernetes access)');
+  await refuses(server, 'POST models/wire', { model: 'nope', apiKeyPassthrough: true, apiKeySecret: 's' }, disabled);
+  await refuses(server, 'POST models/unwire', { model: 'nope' }, disabled);
 });
 
 test('a pull is checked in order: body, backend, capability, reference, wiring', async () => {

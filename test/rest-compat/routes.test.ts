@@ -15,7 +15,7 @@ function meaningOf(line: string): unknown {
   return [match.route.operation.name, ...Object.values(match.captured)];
 }
 
-test('the routes of the contract that a host backend can answer are there, with their statuses', () => {
+test('the routes of the contract are there, with their statuses', () => {
   const found = routes.map(({ rest: { method, path, status }, operation }) =>
     [method, path, status, operation.name].join(' '),
   );
@@ -29,6 +29,11 @@ test('the routes of the contract that a host backend can answer are there, with 
     'POST /api/v1/models/pull 202 pullModel',
     'POST /api/v1/models/load 200 loadModel',
     'POST /api/v1/models/unload 200 unloadModel',
+    'POST /api/v1/models/wire 200 wireModel',
+    'POST /api/v1/models/unwire 200 unwireModel',
+    'POST /api/v1/models/fit-check 200 fitCheck',
+    'GET /api/v1/presets 200 listPresets',
+    'GET /api/v1/search 200 searchModels',
     'GET /api/v1/nodes 200 listNodes',
     'GET /api/v1/jobs 200 listJobs',
     'GET /api/v1/jobs/{id} 200 getJob',
@@ -72,6 +77,9 @@ test('a path finds its operation, and a model name is all the rest of it, decode
     'POST /api/v1/models/pull': ['pullModel'],
     'GET /api/v1/models/pull': ['getModel', 'pull'],
     'HEAD /api/v1/models/unload': ['getModel', 'unload'],
+    'POST /api/v1/models/fit-check': ['fitCheck'],
+    'GET /api/v1/models/fit-check': ['getModel', 'fit-check'],
+    'DELETE /api/v1/models/unwire': ['deleteModel', 'unwire'],
     'DELETE /api/v1/models/load': ['deleteModel', 'load'],
   };
   for (const [line, meaning] of Object.entries(table)) assert.deepEqual(meaningOf(line), meaning, line);
