@@ -140,7 +140,7 @@ export interface InventoryRefresh {
 }
 
 export const jobPhases = ['pending', 'running', 'succeeded', 'failed', 'cancelled'] as const;
-export type JobPhase = (typeof jobPhases)[number];
+type JobPhase = (typeof jobPhases)[number];
 export type JobType = 'pull' | 'load';
 
 /** Long work that outlives the request that asked for it. */

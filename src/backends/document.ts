@@ -21,7 +21,7 @@ export interface BackendDocument {
   readonly spec: BackendSpec;
 }
 
-export interface BackendSpec {
+interface BackendSpec {
   readonly kind: BackendKind;
   readonly source: Exclude<BackendOrigin, 'static'>;
   /** Of a host, as the gateway dials it, and as agents do. */
@@ -31,7 +31,7 @@ export interface BackendSpec {
   readonly kserve?: KserveSpec | undefined;
 }
 
-export interface KserveSpec {
+interface KserveSpec {
   readonly target: {
     readonly cluster: string;
     readonly organization?: string | undefined;

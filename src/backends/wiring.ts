@@ -8,7 +8,7 @@ import { findBackend, type Registry } from './registry.ts';
 import { resolveModel } from './resolve.ts';
 
 /** How agents show a backend who they are. */
-export interface ApiKey {
+interface ApiKey {
   /** By the token of their own caller. */
   readonly passthrough: boolean;
   /** By a key that is in a Secret. */

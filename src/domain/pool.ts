@@ -13,7 +13,7 @@ export interface GpuPool {
 }
 
 export const taintEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] as const;
-export type TaintEffect = (typeof taintEffects)[number];
+type TaintEffect = (typeof taintEffects)[number];
 
 /** A taint that models tolerate: without a value every value, without an effect every effect. */
 export interface Taint {

@@ -7,9 +7,9 @@ export const stepNames = [
   'routing',
   'ready',
 ] as const;
-export type StepName = (typeof stepNames)[number];
+type StepName = (typeof stepNames)[number];
 export const stepStates = ['pending', 'inProgress', 'done', 'failed'] as const;
-export type StepState = (typeof stepStates)[number];
+type StepState = (typeof stepStates)[number];
 /** Where a served model is: at one of its steps, or out of them. */
 export const servingPhases = [...stepNames, 'failed', 'terminating'] as const;
 export type ServingPhase = (typeof servingPhases)[number];

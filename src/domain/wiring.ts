@@ -23,7 +23,7 @@ export interface ModelConfigRef {
 }
 
 export const wiringReasons = ['wired on load', 'wired on read', 'already wired', 'wiring failed'] as const;
-export type WiringReason = (typeof wiringReasons)[number];
+type WiringReason = (typeof wiringReasons)[number];
 
 /** How wiring a model went that was wired on the way of something else. */
 export interface WiringResult {

@@ -29,7 +29,7 @@ export interface LoadRequest {
   readonly listed?: Model | undefined;
 }
 
-export interface SearchRequest {
+interface SearchRequest {
   /** As the caller wrote it; not blank. */
   readonly query: string;
   /** How many results at most. */
@@ -37,7 +37,7 @@ export interface SearchRequest {
 }
 
 /** A model, a preset, or both; and the node when it is to be that one. None is blank. */
-export interface FitRequest {
+interface FitRequest {
   readonly model?: string | undefined;
   readonly preset?: string | undefined;
   readonly node?: string | undefined;
