@@ -9,7 +9,7 @@ export interface Caller {
   readonly scope: string;
 }
 
-export const anonymous: Caller = { name: 'service-account', anonymous: true, scope: '' };
+const anonymous: Caller = { name: 'service-account', anonymous: true, scope: '' };
 
 /**
  * One request on its way through the house: who asks, until when, and how to hear that they left.
