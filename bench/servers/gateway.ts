@@ -10,14 +10,14 @@ import { fakeDriver, testGateway } from '../../test/support/gateway.ts';
 import { answerParent } from '../child.ts';
 
 const modelCount = 500;
-const modifiedAt = new Date('2026-03-04T05:06:07Z');
+const began = Date.parse('2026-03-04T05:06:07Z');
 
 /** A model with all its 17 fields, as a driver makes it anew at every look. */
 const modelOf = (index: number): Omit<Model, 'backend'> => ({
   name: `hf.co/organisation-${index}/model-${index}-GGUF:Q4_K_M`,
   digest: index.toString(16).padStart(64, 'a'),
   sizeBytes: 4_000_000_000 + index,
-  modifiedAt,
+  modifiedAt: new Date(began + index * 1_000),
   format: 'gguf',
   family: 'qwen3',
   parameterSize: '8.2B',
@@ -39,7 +39,7 @@ const loadedOf = ({ backend, name, digest }: Model): LoadedModel => ({
   sizeBytes: 6_000_000_000,
   vramBytes: 5_000_000_000,
   contextLength: 8_192,
-  expiresAt: modifiedAt,
+  expiresAt: new Date(began),
   endpoint: 'http://127.0.0.1:11434',
   node: 'host-1',
   status: 'loaded',
@@ -59,8 +59,8 @@ const job: Job = {
   status: 'pulling 74701a8c35f6',
   bytesCompleted: 5_000_000_000,
   bytesTotal: 10_000_000_000,
-  createdAt: modifiedAt,
-  startedAt: modifiedAt,
+  createdAt: new Date(began),
+  startedAt: new Date(began),
   wire: false,
 };
 
