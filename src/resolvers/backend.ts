@@ -91,8 +91,23 @@ async function statusOf(call: Call, backend: Backend): Promise<BackendStatus> {
   return toStatus(await readSource(backend.status, call));
 }
 
-const status = async (view: BackendView, context: Context) =>
-  view.status ?? (await statusOf(context.call, view.backend));
+/** Status being read for a call: the thousands of rows of one answer that name the same backend read it once. */
+const beingRead = new WeakMap<Call, Map<Backend, Promise<BackendStatus>>>();
+
+function sharedStatusOf(call: Call, backend: Backend): Promise<BackendStatus> {
+  const reads = beingRead.get(call) ?? new Map<Backend, Promise<BackendStatus>>();
+  beingRead.set(call, reads);
+  let read = reads.get(backend);
+  if (!read) {
+    // Not kept any longer: the call of a subscription lives on.
+    read = statusOf(call, backend).finally(() => reads.delete(backend));
+    reads.set(backend, read);
+  }
+  return read;
+}
+
+const status = async (view: BackendView, { call }: Context) =>
+  view.status ?? (await sharedStatusOf(call, view.backend));
 
 /** Rows of one backend; when it fails, the field fails. */
 async function rowsOf<R>(source: Source<Rows<R>>, call: Call): Promise<readonly R[]> {

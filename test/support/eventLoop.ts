@@ -1,0 +1,32 @@
+/** For how long the process is deaf while something runs. */
+import { turn } from './server.ts';
+
+const cpuMs = () => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
+/**
+ * The answer, and the longest turn of the event loop until it was there, in milliseconds of this thread's own work: what
+ * the machine did meanwhile for others does not count.
+ */
+export async function longestTurn<T>(work: () => Promise<T>): Promise<{ readonly answer: T; readonly ms: number }> {
+  let ms = 0;
+  let running = true;
+  const watching = (async () => {
+    while (running) {
+      const before = cpuMs();
+      await turn();
+      ms = Math.max(ms, cpuMs() - before);
+    }
+  })();
+  try {
+    const answer = await work();
+    // The turn that brought the answer, too.
+    await turn();
+    return { answer, ms };
+  } finally {
+    running = false;
+    await watching;
+  }
+}
