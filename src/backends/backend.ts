@@ -9,6 +9,7 @@ import { type PolledSource, poll } from '../live/poll.ts';
 import { keepRows, keepValue } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
 import { createCircuit } from './circuit.ts';
+import { patienceMs } from './patience.ts';
 
 /** Where a backend was named: in the flags, or in a document by a person or by the cluster manager. */
 export type BackendOrigin = 'static' | 'person' | 'cluster-manager';
@@ -41,6 +42,9 @@ const healthMs = 5_000;
 /** A look ends after this, in ms, whatever the driver does: before the ten seconds that a request has are over. */
 export const usualLookMs = 8_500;
 
+/** At what is busy for us and was seen before, already after this, in ms: before those who wait for its answer lose patience. */
+const busyLookMs = patienceMs * 0.75;
+
 export function createBackend(
   driver: Driver,
   origin: BackendOrigin,
@@ -50,19 +54,22 @@ export function createBackend(
   const { name } = driver;
   const loads = new Map<string, Promise<void>>();
   const pulls = new Set<string>();
-  const circuit = createCircuit({ onRecovery: outdate });
+  const isBusy = () => loads.size + pulls.size > 0;
+  // Some servers answer nobody while they load or download for us.
+  const excuses = (error: GatewayError) => isTimeout(error) && isBusy();
+  const circuit = createCircuit({ onRecovery: outdate, excuses });
   const callFor = (signal: AbortSignal) => createCall({ log, signal });
   const polled: PolledSource<unknown>[] = [];
 
   function observe<T>(what: string, options: Omit<Parameters<typeof poll<T>>[0], 'callFor'>): PolledSource<T> {
     let failing: string | undefined;
-    const source = poll<T>({
+    const source: PolledSource<T> = poll<T>({
       ...options,
       callFor,
-      // Some servers answer nobody while they load or download for us.
-      excuses: error => isTimeout(error) && loads.size + pulls.size > 0,
+      excuses,
       async look(call) {
-        const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs: lookMs });
+        const timeoutMs = isBusy() && source.current?.value !== undefined ? Math.min(busyLookMs, lookMs) : lookMs;
+        const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs });
         try {
           const seen = await circuit.guard(() => options.look(bounded), call.signal);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);

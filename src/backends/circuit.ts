@@ -14,6 +14,8 @@ export interface Circuit {
 export interface CircuitOptions {
   /** Told when a server answers again after it did not. */
   onRecovery(): void;
+  /** Whether a failure is excused by what the server is known to be doing: then it says nothing about the server. */
+  excuses?(error: GatewayError): boolean;
   readonly now?: () => number;
 }
 
@@ -23,7 +25,7 @@ const failuresToOpen = 3;
 const firstProbeMs = 5_000;
 const lastProbeMs = 60_000;
 
-export function createCircuit({ onRecovery, now = Date.now }: CircuitOptions): Circuit {
+export function createCircuit({ onRecovery, excuses = () => false, now = Date.now }: CircuitOptions): Circuit {
   let failures = 0;
   let lastFailure: GatewayError | undefined;
   let probeAt = 0;
@@ -48,8 +50,9 @@ export function createCircuit({ onRecovery, now = Date.now }: CircuitOptions): C
         if (recovered) onRecovery();
         return seen;
       } catch (error) {
-        if (signal.aborted) probeAt = 0;
-        else if (saysServerIsDown(error)) failed(error);
+        const isDown = saysServerIsDown(error);
+        if (signal.aborted || (isDown && excuses(error))) probeAt = 0;
+        else if (isDown) failed(error);
         throw error;
       }
     },
