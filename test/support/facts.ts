@@ -20,7 +20,7 @@ export async function through(face: Face, server: TestServer, name: string, asks
     case 'REST': {
       const { line, body } = restRequestOf(operation, variables);
       const { json } = await rest(server.url, line, body ? { body } : {});
-      return json.error ? `${json.error.code}: ${json.error.message}` : json;
+      return json.error?.code ? `${json.error.code}: ${json.error.message}` : json;
     }
     case 'MCP': {
       const { isError, text, data } = await callTool(
