@@ -8,6 +8,7 @@ import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
 import { keepRows, keepValue } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
+import { steady } from '../live/steady.ts';
 import { createCircuit } from './circuit.ts';
 import { patienceMs } from './patience.ts';
 
@@ -36,7 +37,7 @@ export interface Backend {
 /** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
 const loadedMovesInMs = 2_000;
 
-/** Health is looked at no more often than this while it changes, in ms: one that flaps is no news every second. */
+/** Who watches is told of health no more often than this, in ms, however often others ask: one that flaps is no news. */
 const healthMs = 5_000;
 
 /** A look ends after this, in ms, whatever the driver does: before the ten seconds that a request has are over. */
@@ -119,19 +120,21 @@ export function createBackend(
     merge: keepRows(preset => preset.name),
   });
 
+  const health = observe<BackendStatus>('health', {
+    activeMs: healthMs,
+    async look(call) {
+      const status = await driver.describe(call);
+      if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');
+      return status;
+    },
+    merge: keepValue,
+  });
+
   return {
     name,
     origin,
     driver,
-    status: observe<BackendStatus>('health', {
-      activeMs: healthMs,
-      async look(call) {
-        const status = await driver.describe(call);
-        if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');
-        return status;
-      },
-      merge: keepValue,
-    }),
+    status: steady(health, healthMs),
     models: derive<[readonly Model[], readonly LoadedModel[]], Rows<Model>>([library, memory], (seen, previous) => {
       const { rows, errors } = toRows(seen[0]);
       const running = seen[1].error ? [] : (seen[1].value ?? []);
