@@ -10,18 +10,14 @@ const wantsHelp = rest.some(word => word === '--help' || word === '-h' || word =
 
 switch (command) {
   case 'serve':
-    await (wantsHelp ? printServeHelp() : runServe(rest));
+    await (wantsHelp ? print(help => help.serveHelp(width())) : start(runServe));
     break;
-  case 'demo': {
-    const { runDemo } = await import('./commands/demo.ts');
-    await runDemo(rest);
+  case 'demo':
+    await (wantsHelp ? print(help => help.demoHelp(width())) : start(runDemo));
     break;
-  }
-  case 'schema': {
-    const { writeSchema } = await import('./commands/schema.ts');
-    writeSchema();
+  case 'schema':
+    await (wantsHelp ? print(help => help.topHelp(width())) : writeSchema());
     break;
-  }
   case '--version':
   case '-v': {
     const { readBuild } = await import('./commands/build.ts');
@@ -29,11 +25,12 @@ switch (command) {
     break;
   }
   default: {
-    const { topHelp } = await import('./config/help.ts');
     const asked = command === undefined || command === '--help' || command === '-h' || command === 'help';
-    if (!asked) console.error(`model-manager has no command ${JSON.stringify(command)}.\n`);
-    (asked ? console.log : console.error)(topHelp(width()));
-    process.exitCode = asked ? 0 : 2;
+    if (!asked) {
+      console.error(`model-manager has no command ${JSON.stringify(command)}.\n`);
+      process.exitCode = 2;
+    }
+    await print(help => help.topHelp(width()), asked ? console.log : console.error);
   }
 }
 
@@ -41,28 +38,43 @@ function width(): number {
   return process.stdout.columns ?? 100;
 }
 
-async function printServeHelp() {
-  const { serveHelp } = await import('./config/help.ts');
-  console.log(serveHelp(width()));
+async function print(text: (help: typeof import('./config/help.ts')) => string, write = console.log) {
+  write(text(await import('./config/help.ts')));
 }
 
-async function runServe(argv: string[]) {
-  const { ConfigError, parseServe } = await import('./config/settings.ts');
-  const { buildableKinds } = await import('./backends/drivers.ts');
-  const { createLogger } = await import('./log.ts');
-  const { runUntilStopped, startErrorOf } = await import('./commands/process.ts');
+/** Runs a command until it is stopped. What a person can mend is said in a sentence, without a stack. */
+async function start(run: (argv: string[]) => Promise<void>) {
+  const { startErrorOf } = await import('./commands/process.ts');
   try {
-    const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });
-    const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
-    for (const warning of warnings) log.warn(warning);
-    const { serve } = await import('./commands/serve.ts');
-    const served = await serve(settings, log, process.env);
-    setFlagsFromString('--semi-space-growth-factor=2');
-    await runUntilStopped(served, log);
+    await run(rest);
   } catch (error) {
-    const problem = error instanceof ConfigError ? error.message : startErrorOf(error);
+    const problem = startErrorOf(error);
     if (problem === undefined) throw error;
     console.error(problem);
     process.exitCode = 2;
   }
+}
+
+async function runServe(argv: string[]) {
+  const { parseServe } = await import('./config/settings.ts');
+  const { buildableKinds } = await import('./backends/drivers.ts');
+  const { createLogger } = await import('./log.ts');
+  const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });
+  const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
+  for (const warning of warnings) log.warn(warning);
+  const { serve } = await import('./commands/serve.ts');
+  const { runUntilStopped } = await import('./commands/process.ts');
+  const served = await serve(settings, log, process.env);
+  setFlagsFromString('--semi-space-growth-factor=2');
+  await runUntilStopped(served, log);
+}
+
+async function runDemo(argv: string[]) {
+  const demo = await import('./commands/demo.ts');
+  await demo.runDemo(argv);
+}
+
+async function writeSchema() {
+  const schema = await import('./commands/schema.ts');
+  schema.writeSchema();
 }

@@ -72,7 +72,7 @@ export function createBackend(
         const timeoutMs = isBusy() && source.current?.value !== undefined ? Math.min(busyLookMs, lookMs) : lookMs;
         const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs });
         try {
-          const seen = await circuit.guard(() => options.look(bounded), call.signal);
+          const seen = await circuit.guard(() => options.look(bounded), call.signal, source.current?.error);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);
           failing = undefined;
           return seen;

@@ -4,9 +4,10 @@ import { GatewayError } from '../errors.ts';
 export interface Circuit {
   /**
    * Runs a look. Once several in a row have failed, looks fail at once with the last failure, but for one probe now and
-   * then; the first that succeeds ends that. A look that was given up says nothing about the server.
+   * then; the first that succeeds ends that. A look that was given up says nothing about the server. `own` is what a look
+   * of this kind failed with last: it keeps its words, also when others fail in others.
    */
-  guard<T>(look: () => Promise<T>, signal: AbortSignal): Promise<T>;
+  guard<T>(look: () => Promise<T>, signal: AbortSignal, own?: GatewayError): Promise<T>;
   /** Something suggests that the server is there again: the next look probes it. */
   retry(): void;
 }
@@ -37,9 +38,9 @@ export function createCircuit({ onRecovery, excuses = () => false, now = Date.no
   }
 
   return {
-    async guard(look, signal) {
+    async guard(look, signal, own) {
       const isOpen = failures >= failuresToOpen;
-      if (isOpen && lastFailure && now() < probeAt) throw lastFailure;
+      if (isOpen && lastFailure && now() < probeAt) throw own ?? lastFailure;
       // One probe at a time: the others are told the last failure until it is back.
       if (isOpen) probeAt = now() + lastProbeMs;
       try {

@@ -47,7 +47,7 @@ A made-up Ollama, Lemonade and LM Studio, and the real gateway in front of them.
 
   ${url}/graphql
 
-Or ask it from another terminal:
+There are more models to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio. Or ask from another terminal:
 
   # REST: the models, and what is loaded of them
   curl ${url}/api/v1/models

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { ConfigError } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 
 /** Something that runs until it is told to stop. */
@@ -32,6 +33,7 @@ export async function runUntilStopped(running: Stoppable, log: Logger): Promise<
 
 /** What a person can do about a start that failed, or undefined for what nobody expected. */
 export function startErrorOf(error: unknown): string | undefined {
+  if (error instanceof ConfigError) return error.message;
   const { code, address, port } = error as { code?: string; address?: string; port?: number };
   const where = `${address?.includes(':') ? `[${address}]` : (address ?? '')}:${port}`;
   switch (code) {

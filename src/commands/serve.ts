@@ -7,6 +7,7 @@ import { createRegistry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
 import { createJobs } from '../jobs/runner.ts';
@@ -63,8 +64,14 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
   const measured = metrics && settings.metricsListen && (await metrics.serve(settings.metricsListen));
   const names = backends.map(backend => backend.name);
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
-  if (names.length === 0)
-    log.warn('no backend is registered: name one with --backends, or look for one with --discover');
+  if (names.length === 0) {
+    log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
+  }
+  if (!isLoopbackHost(settings.listen.host)) {
+    log.warn(
+      'nobody has to sign in: whoever reaches this port may do everything; --listen 127.0.0.1:8080 keeps others out',
+    );
+  }
 
   return {
     url,

@@ -22,7 +22,7 @@ export function topHelp(width = 90): string {
     ...rows([
       ['serve', 'Serve your model servers; its settings are in `model-manager serve --help`.'],
       ['demo', 'Serve a made-up world of models: nothing to install, nothing to break.'],
-      ['schema', 'Print the GraphQL schema and the OpenAPI document; for maintainers.'],
+      ['schema', 'Write the GraphQL schema and the OpenAPI document of this source tree; for maintainers.'],
     ]),
     '',
     'Options:',
@@ -31,8 +31,26 @@ export function topHelp(width = 90): string {
       ['--version', 'Print the version.'],
     ]),
     '',
-    'To look around:       model-manager demo',
-    'With Ollama running:  model-manager serve --discover',
+    'To look around:                model-manager demo',
+    'With a model server running:   model-manager serve --discover',
+  );
+}
+
+/** `model-manager demo --help`. */
+export function demoHelp(width = 90): string {
+  return lines(
+    ...wrap(
+      'Serve a made-up Ollama, Lemonade and LM Studio on this machine. Their day repeats every two minutes.',
+      width,
+    ),
+    '',
+    'Usage: model-manager demo [settings]',
+    '',
+    ...wrap(
+      'It listens on 127.0.0.1:8080; choose another address with --listen. All settings of `model-manager serve` apply ' +
+        'but those that name backends.',
+      width,
+    ),
   );
 }
 

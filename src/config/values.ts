@@ -51,7 +51,7 @@ export function parseDuration(text: string): number | undefined {
 /** An address to listen on, in Go's spelling: `:8080`, `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`. */
 export function parseListen(text: string): Read<ListenAddress> {
   const shown = quote(text);
-  if (/^\d+$/.test(text)) {
+  if (/^\d+$/.test(text) && Number(text) <= 65_535) {
     return { problem: `${shown} is a port without a colon; write :${text} for every interface or 127.0.0.1:${text}` };
   }
   if (isIPv6(text) || /^[^[]*:.*:/.test(text)) {

@@ -21,7 +21,8 @@ export interface World extends AsyncDisposable {
 export async function startWorld(): Promise<World> {
   const [ollama, lemonade, lmstudio] = await Promise.all([
     startOllama({ models: onOllama.library, registry: onOllama.registry }),
-    startLemonade({ models: onLemonade.library, registry: onLemonade.registry }),
+    // Room for one model beside the pinned one.
+    startLemonade({ models: onLemonade.library, registry: onLemonade.registry, maxModels: 2 }),
     startLmstudio({ models: onLmstudio.library, registry: onLmstudio.registry }),
   ]);
   const closing = new AbortController();

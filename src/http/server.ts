@@ -85,6 +85,10 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 
   async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
     switch (path) {
+      case '/':
+        // A person who follows the URL of the log; to programs the root is an unknown path like others.
+        if (!options.graphiql || !String(req.headers.accept).includes('text/html')) break;
+        return sendGet(req, res, { status: 302, headers: { location: graphqlPath }, body: '' });
       case '/healthz':
         return sendGet(req, res, textResponse(200, 'ok'));
       case '/readyz':

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type Call, detached } from '../call.ts';
 import type { Job, JobType, PullProgress } from '../domain.ts';
-import { jobNotFound, messageOf } from '../errors.ts';
+import { GatewayError, jobNotFound, messageOf } from '../errors.ts';
 import { isFinished, type JobStore } from './store.ts';
 
 export interface JobSpec {
@@ -106,7 +106,8 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       const reason = messageOf(stopped ?? error);
       update({ phase: stopped === cancelled ? 'cancelled' : 'failed', error: reason, finishedAt: new Date(now()) });
       if (stopped === cancelled) call.log.info(`${job.type} cancelled`);
-      else call.log.warn({ err: stopped ? undefined : error, error: reason }, `${job.type} failed`);
+      else if (stopped || error instanceof GatewayError) call.log.warn({ error: reason }, `${job.type} failed`);
+      else call.log.error({ err: error }, `${job.type} failed`);
     }
   }
 

@@ -79,7 +79,7 @@ export function loadOperations(schema: GraphQLSchema, folder = ownFolder): reado
   const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
   const extended = extendSchema(schema, parse(read('directives.graphql')));
   const fragments = parse(read('fragments.graphql'));
-  return readdirSync(folder)
+  const operations = readdirSync(folder)
     .filter(file => file.endsWith('.graphql') && !sharedFiles.includes(file))
     .sort()
     .map(file => {
@@ -89,6 +89,15 @@ export function loadOperations(schema: GraphQLSchema, folder = ownFolder): reado
         throw new Error(`schema/operations/${file}: ${(error as Error).message}`, { cause: error });
       }
     });
+  for (const [what, names] of Object.entries({
+    operations: operations.map(({ name }) => name),
+    tools: operations.flatMap(({ tool }) => tool?.name ?? []),
+    routes: operations.flatMap(({ rest }) => (rest ? `${rest.method} ${rest.path}` : [])),
+  })) {
+    const twice = names.find((name, index) => names.indexOf(name) < index);
+    if (twice) throw new Error(`schema/operations: two ${what} are ${twice}`);
+  }
+  return operations;
 }
 
 function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, source: string): Operation {

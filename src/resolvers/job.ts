@@ -114,8 +114,13 @@ const JobEvent = builder.objectRef<ValuePayload<Job>>('JobEvent').implement({
 const idOf = (job: Job) => encodeGlobalID('Job', job.id);
 const jobIdArg = {
   required: true,
-  description: 'Id of the job: 16 hex digits, as the pull and the list of jobs give it.',
+  description: 'Id of the job, as the pull and the list of jobs give it.',
 } as const;
+
+/** A job is known by 16 hex digits in all faces, and by its global id as well where it was read from the graph. */
+function jobIdOf(id: string): string {
+  return /^Job:([0-9a-f]{16})$/.exec(Buffer.from(id, 'base64').toString())?.[1] ?? id;
+}
 
 builder.queryFields(t => ({
   jobs: t.field({
@@ -132,7 +137,7 @@ builder.queryFields(t => ({
     type: JobRef,
     nullable: true,
     args: { id: t.arg.string(jobIdArg) },
-    resolve: (_root, { id }, { gateway }) => gateway.jobs.get(id),
+    resolve: (_root, { id }, { gateway }) => gateway.jobs.get(jobIdOf(id)),
   }),
 }));
 
@@ -143,8 +148,8 @@ builder.mutationField('cancelJob', t =>
     description: 'Asks a job to stop. The answer may still say that it runs; it ends as cancelled soon after.',
     args: { id: t.arg.string(jobIdArg) },
     resolve: (_root, { id }, { gateway, call }) => {
-      const job = gateway.jobs.cancel(id);
-      call.log.info({ job: id, backend: job.backend, model: job.model }, 'job cancel requested');
+      const job = gateway.jobs.cancel(jobIdOf(id));
+      call.log.info({ job: job.id, backend: job.backend, model: job.model }, 'job cancel requested');
       return job;
     },
   }),
@@ -169,8 +174,8 @@ builder.subscriptionFields(t => ({
     type: JobEvent,
     description: 'One job until it ends.',
     args: { id: t.arg.string(jobIdArg) },
-    subscribe: (_root, { id }, { gateway }) => {
-      gateway.jobs.get(id);
+    subscribe: (_root, args, { gateway }) => {
+      const { id } = gateway.jobs.get(jobIdOf(args.id));
       const events = valueEvents(gateway.jobs.store.source, jobs => jobs.find(job => job.id === id), isFinished);
       return served(events);
     },

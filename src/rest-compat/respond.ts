@@ -138,6 +138,8 @@ function redirectTo(path: string, query: URLSearchParams): RestResponse {
 
 function errorResponse(error: GatewayError, call: Call): RestResponse {
   const { code, message, status } = error;
-  if (status >= 500) call.log.error({ status, code, error: message, err: error.cause }, 'request failed');
+  // A fault of ours is an error; what a backend does or cannot do is worth a look.
+  if (code === 'internal_error') call.log.error({ status, code, err: error }, 'request failed');
+  else if (status >= 500) call.log.warn({ status, code, error: message }, 'request failed');
   return jsonResponse(status, toJson({ error: { code, message } }));
 }

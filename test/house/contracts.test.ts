@@ -14,7 +14,8 @@ const released = (name: string) => read(`../fixtures/released/${name}`);
 
 for (const [name, text] of Object.entries(schemaFiles())) {
   test(`schema/${name} is what the code says`, () => {
-    assert.equal(read(`../../schema/${name}`), text, 'run `npm run schema` and commit the file');
+    // No diff of thousands of lines: git has it after that command.
+    assert.ok(read(`../../schema/${name}`) === text, 'it is stale: run `npm run schema` and commit the file');
   });
 }
 
