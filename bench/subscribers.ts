@@ -19,7 +19,7 @@ interface Way {
 
 const ways: readonly Way[] = [
   // The server takes no more than 1,024 WebSockets.
-  { name: 'graphql-ws', protocol: webSocket, sizes: [200, 1_000], mostTime: 2.2, mostKiB: 35 },
+  { name: 'graphql-ws', protocol: webSocket, sizes: [500, 1_000], mostTime: 2.2, mostKiB: 35 },
   { name: 'SSE', protocol: eventStream, sizes: [1_000, 5_000], mostTime: 1.5, mostKiB: 16 },
 ];
 
@@ -44,10 +44,10 @@ async function subscribersOf({ name, protocol, sizes, mostTime, mostKiB }: Way):
   for (const size of sizes) {
     await ours.grow(size);
     await plain.grow(size);
-    idle.push({ ours: await gateway.ask<Memory>('memory'), reference: await reference.ask<Memory>('memory') });
     const change = reach(gateway, ours, size);
     const paused: Measure = () => sleep(pauseMs).then(change);
     const found = await compare(paused, reach(reference, plain, size), changes);
+    idle.push({ ours: await gateway.ask<Memory>('memory'), reference: await reference.ask<Memory>('memory') });
     rows.push(rowOf(`one change to ${size} over ${name}, for each`, found, { figure: 'cpu', most: mostTime }));
   }
   const [few, many] = idle as [(typeof idle)[0], (typeof idle)[0]];
