@@ -188,7 +188,7 @@ test('a backend that fails is quoted, with the status of what it said', async ()
 test('failures of 500 and above are logged, refusals are not', async () => {
   const driver = fakeDriver();
   await using server = await serveRest({ gateway: testGateway({ drivers: [driver] }) });
-  const logged = () => server.server.logged.map(line => JSON.parse(line)).filter(({ level }) => level >= 50);
+  const logged = () => server.server.logged.map(line => JSON.parse(line)).filter(({ level }) => level >= 40);
   await server.send('GET models/nope');
   await server.send('GET models/');
   assert.deepEqual(logged(), []);
