@@ -20,6 +20,8 @@ export function readBody(req: IncomingMessage, limit: number): Promise<Body> {
   });
   req.on('end', () => finish(false));
   req.on('error', reject);
-  req.on('close', () => reject(new Error('the client broke off its request')));
+  req.on('close', () => {
+    if (!req.complete) reject(new Error('the client broke off its request'));
+  });
   return promise;
 }

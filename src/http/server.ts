@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
@@ -82,6 +82,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     log,
   });
   let stopping = false;
+  /** Whether only this machine can ask us. */
+  let isLocal = false;
 
   async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
     switch (path) {
@@ -136,8 +138,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   }
 
   async function handleMcp(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
-    const isLocal = isLoopbackAddress(req.socket.localAddress);
-    if ((isLocal && isForeignHost(req)) || isForeignOrigin(req)) {
+    if ((isLoopbackAddress(req.socket.localAddress) && isForeignHost(req)) || isForeignOrigin(req)) {
       return send(req, res, textResponse(403, 'this server is asked for by another name or page than its own'));
     }
     const body = req.method === 'POST' ? await readBody(req, mcpBodyLimit) : { text: '', over: false };
@@ -150,7 +151,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     metrics?.onRequest(surfaceOf(exchange.path), req.method ?? '', res);
     // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
     res.once('close', () => stopping && setImmediate(() => server.closeIdleConnections()));
-    if (listensLocally(server) && isForeignHost(req)) {
+    if (isLocal && isForeignHost(req)) {
       return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
     }
     handle(exchange).catch(error => fail(error, exchange));
@@ -166,7 +167,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   }
 
   server.on('upgrade', (req, socket, head) => {
-    const refused = (listensLocally(server) && isForeignHost(req)) || isForeignOrigin(req);
+    const refused = (isLocal && isForeignHost(req)) || isForeignOrigin(req);
     const path = (req.url ?? '').split('?')[0];
     if (refused || path !== graphqlPath) {
       const status = refused ? '403 Forbidden' : '404 Not Found';
@@ -188,6 +189,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       const bound = server.address() as AddressInfo;
       const isAny = bound.address === '::' || bound.address === '0.0.0.0';
       const name = isAny ? 'localhost' : bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+      isLocal = !isAny && isLoopbackHost(name);
       return `http://${name}:${bound.port}`;
     },
     async close(graceMs) {
@@ -238,13 +240,6 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     call: timeoutMs => createCall({ requestId, log, signal: gone.signal, timeoutMs }),
   };
 }
-
-function listensLocally(server: Server): boolean {
-  const address = server.address();
-  return address !== null && typeof address === 'object' && isLoopbackHost(hostOf(address));
-}
-
-const hostOf = ({ address, family }: AddressInfo) => (family === 'IPv6' ? `[${address}]` : address);
 
 /** What nobody expected: it is in the log, and the client learns where to look. */
 function fail(error: unknown, { res, call }: Exchange): void {
