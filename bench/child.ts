@@ -30,6 +30,7 @@ export interface Child extends AsyncDisposable {
 const programs = {
   gateway: new URL('./servers/gateway.ts', import.meta.url),
   reference: new URL('./servers/reference.ts', import.meta.url),
+  gatewaySnap: new URL('./servers/gatewaySnap.ts', import.meta.url),
   mcpServer: new URL('./servers/mcpServer.ts', import.meta.url),
 };
 

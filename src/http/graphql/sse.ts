@@ -25,11 +25,12 @@ export function createStreams(): Streams {
   }, commentMs).unref();
 
   function begin(res: ServerResponse) {
+    // The end of a stream is the end of its connection, so an event is one plain write; chunks would be three.
+    res.useChunkedEncodingByDefault = false;
     res.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
-      connection: 'keep-alive',
     });
   }
 
