@@ -6,22 +6,26 @@ export interface Body {
   readonly over: boolean;
 }
 
+const ignore = () => {};
+
 /** Reads a body up to a limit in bytes. What is beyond it is not kept. Rejects when the client breaks off. */
 export function readBody(req: IncomingMessage, limit: number): Promise<Body> {
   const { promise, resolve, reject } = Promise.withResolvers<Body>();
   const chunks: Buffer[] = [];
   let size = 0;
-  const finish = (over: boolean) => resolve({ text: Buffer.concat(chunks).toString('utf8'), over });
-  req.on('data', (chunk: Buffer) => {
+  const onData = (chunk: Buffer) => {
     const room = limit - size;
     size += chunk.length;
     if (room > 0) chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
     if (size > limit) finish(true);
-  });
-  req.on('end', () => finish(false));
-  req.on('error', reject);
-  req.on('close', () => {
-    if (!req.complete) reject(new Error('the client broke off its request'));
-  });
+  };
+  const onEnd = () => finish(false);
+  const onClose = () => reject(new Error('the client broke off its request'));
+  // A request may live as long as its stream of answers: it does not keep its body.
+  function finish(over: boolean) {
+    req.off('data', onData).off('end', onEnd).off('error', reject).off('close', onClose).on('error', ignore);
+    resolve({ text: Buffer.concat(chunks).toString('utf8'), over });
+  }
+  req.on('data', onData).on('end', onEnd).on('error', reject).on('close', onClose);
   return promise;
 }

@@ -77,7 +77,7 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
     const context = contextFor(type);
     if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
     const joined = await groups.join(ready, context);
-    if ('next' in joined) await streams.stream(res, joined);
+    if ('next' in joined) streams.stream(res, joined);
     else streams.single(res, joined as ExecutionResult);
   }
 

@@ -7,8 +7,8 @@ const commentMs = 15_000;
 const comment = Buffer.from(':\n\n');
 
 export interface Streams {
-  /** Sends what a member gets until it ends or the client leaves. Resolves when the stream is over. */
-  stream(res: ServerResponse, member: Member): Promise<void>;
+  /** Sends what a member gets until it ends or the client leaves. Nothing waits for that: a stream keeps only what it needs. */
+  stream(res: ServerResponse, member: Member): void;
   /** Sends one result and completes. */
   single(res: ServerResponse, result: ExecutionResult): void;
   /** From now on a stream that ends was cut off by us: it does not say that it is complete, so clients come again. */
@@ -34,8 +34,19 @@ export function createStreams(): Streams {
     });
   }
 
+  async function pump(res: ServerResponse, member: Member): Promise<void> {
+    for (;;) {
+      const next = await member.next();
+      if (next.done) break;
+      if (!res.write(next.value.frame)) await drained(res);
+    }
+    open.delete(res);
+    if (closing) res.end(comment, () => res.socket?.destroySoon());
+    else res.end(sseFrame('complete'));
+  }
+
   return {
-    async stream(res, member) {
+    stream(res, member) {
       // Whoever left while we joined is not told again.
       if (res.destroyed) return void member.return();
       res.once('close', () => {
@@ -45,14 +56,8 @@ export function createStreams(): Streams {
       begin(res);
       res.write(comment);
       open.add(res);
-      for (;;) {
-        const next = await member.next();
-        if (next.done) break;
-        if (!res.write(next.value.frame)) await drained(res);
-      }
-      open.delete(res);
-      if (closing) res.end(comment, () => res.socket?.destroySoon());
-      else res.end(sseFrame('complete'));
+      // Its source broke, which is logged where it did. A stream that ends without `complete` is asked for again.
+      pump(res, member).catch(() => res.destroy());
     },
     single(res, result) {
       begin(res);
