@@ -7,9 +7,15 @@ import {
   type CallToolResult,
   createMcpHandler,
   type Implementation,
+  isJSONRPCRequest,
+  isJsonContentType,
   isLegacyRequest,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
   Server,
+  SUPPORTED_PROTOCOL_VERSIONS,
   type Tool,
+  type Transport,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import type { Call } from '../call.ts';
@@ -59,6 +65,19 @@ export function createProtocol({ info, instructions, tools, callTool }: Protocol
     return transport.handleRequest(request, { parsedBody: body });
   }
 
+  /** The answer to a request of a handshake revision that nothing is wrong with: the server alone, without its HTTP. */
+  async function answerRequest(message: JSONRPCRequest, call: Call): Promise<JSONRPCMessage> {
+    const answer = Promise.withResolvers<JSONRPCMessage>();
+    const transport: Transport = {
+      start: async () => {},
+      send: async sent => answer.resolve(sent),
+      close: async () => {},
+    };
+    await serverFor(call).connect(transport);
+    transport.onmessage?.(message);
+    return answer.promise;
+  }
+
   return {
     async handle(req, res, body, call) {
       if (req.method !== 'POST') {
@@ -69,7 +88,14 @@ export function createProtocol({ info, instructions, tools, callTool }: Protocol
       const request = toWebRequest(req);
       calls.set(request, call);
       const message = Array.isArray(body) ? body.map(withArguments) : withArguments(body);
-      const response = (await isLegacyRequest(request, message))
+      const isLegacy = await isLegacyRequest(request, message);
+      if (isLegacy && isPlainRequest(req, message)) {
+        const text = JSON.stringify(await answerRequest(message, call));
+        res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+        res.end(text);
+        return;
+      }
+      const response = isLegacy
         ? await answerHandshakeRevision(request, message, call)
         : await stateless.fetch(request, { parsedBody: message });
       res.statusCode = response.status;
@@ -86,6 +112,20 @@ function withArguments(message: unknown): unknown {
   const args = params?.arguments;
   if (args === undefined || (typeof args === 'object' && args !== null && !Array.isArray(args))) return message;
   return { ...(message as object), params: { ...params, arguments: {} } };
+}
+
+/**
+ * A request that the SDK's HTTP transport would hand to the server as it is. It does so through web streams, which take longer
+ * than a small tool does; whatever it would look at twice goes through it.
+ */
+function isPlainRequest({ headers }: IncomingMessage, message: unknown): message is JSONRPCRequest {
+  const version = headers['mcp-protocol-version'];
+  return (
+    isJsonContentType(headers['content-type'] ?? null) &&
+    (version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version))) &&
+    isJSONRPCRequest(message) &&
+    message.method !== 'initialize'
+  );
 }
 
 /** What the protocol reads of a request's head. Nothing else goes further: no session id, and no credential. */
