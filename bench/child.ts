@@ -30,13 +30,16 @@ export interface Child extends AsyncDisposable {
 const programs = {
   gateway: new URL('./servers/gateway.ts', import.meta.url),
   reference: new URL('./servers/reference.ts', import.meta.url),
-  gatewaySnap: new URL('./servers/gatewaySnap.ts', import.meta.url),
   mcpServer: new URL('./servers/mcpServer.ts', import.meta.url),
 };
 
 /** Starts one of the programs. It lives until it is disposed of, at the latest until we end. */
 export async function startChild(program: keyof typeof programs): Promise<Child> {
-  const child = fork(programs[program], { execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'] });
+  const child = fork(programs[program], {
+    execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+    // As the command line does.
+    env: { ...process.env, NODE_ENV: 'production' },
+  });
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let asked = 0;
   child.on('message', ({ id, value, error }: Answer) => {

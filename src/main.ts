@@ -5,6 +5,9 @@ import { setFlagsFromString } from 'node:v8';
 // Loading code makes garbage once. Without this V8 grows the space for young objects by it and keeps 20 MB for good.
 setFlagsFromString('--semi-space-growth-factor=1');
 
+// Unless it is told that this is no development, graphql-js asks of every value whether another copy of itself made it.
+process.env.NODE_ENV ??= 'production';
+
 const [command, ...rest] = process.argv.slice(2);
 const wantsHelp = rest.some(word => word === '--help' || word === '-h' || word === '-help');
 
