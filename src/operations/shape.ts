@@ -72,6 +72,18 @@ export function leafSchema(type: GraphQLOutputType): JsonSchema {
   return { ...schema };
 }
 
+/** Whether an answer of this shape has a value that the graph spells in its own way. */
+export function hasEnum(shape: Shape): boolean {
+  switch (shape.kind) {
+    case 'list':
+      return hasEnum(shape.item);
+    case 'object':
+      return shape.fields.some(field => hasEnum(field.shape));
+    default:
+      return 'enum' in shape.schema;
+  }
+}
+
 interface Scope {
   readonly schema: GraphQLSchema;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;

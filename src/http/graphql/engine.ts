@@ -15,6 +15,7 @@ import type { Plugin } from 'graphql-yoga';
 import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
+import { hasEnum } from '../../operations/shape.ts';
 import type { Context } from '../../resolvers/builder.ts';
 import { createDocuments } from './documents.ts';
 import { checkLimits, documentLimits, LimitError, tokenRefusal } from './limits.ts';
@@ -135,7 +136,18 @@ const withLimits: Plugin = {
 /** Recognises the text of a stored operation and executes it compiled. */
 function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): Plugin {
   const byText = new Map(operations.map(operation => [operation.text, operation]));
-  const compiled = new WeakMap<DocumentNode, Executable>();
+  /** Once an operation, however many spellings of it come: compiling generates code. */
+  const compiled = new Map<Operation, Executable>();
+  const known = new WeakMap<DocumentNode, Executable>();
+
+  function compiledOnce(operation: Operation): Executable {
+    // Looking at every leaf again is a third of the price of a long list, and only enums become something else by it.
+    const options = { disableLeafSerialization: !hasEnum(operation.answer) };
+    const query = compiled.get(operation) ?? compile(schema, operation, options);
+    compiled.set(operation, query);
+    return query;
+  }
+
   return {
     onParse:
       () =>
@@ -143,10 +155,10 @@ function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): 
         if (result instanceof Error) return;
         const document = result as DocumentNode;
         const operation = byText.get(print(document));
-        if (operation) compiled.set(document, compile(schema, operation, { disableLeafSerialization: false }));
+        if (operation) known.set(document, compiledOnce(operation));
       },
     onExecute({ args, setExecuteFn }) {
-      const query = compiled.get(args.document);
+      const query = known.get(args.document);
       if (query)
         setExecuteFn(({ rootValue, contextValue, variableValues }) => query(rootValue, contextValue, variableValues));
     },

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
 import type { Context } from '../../resolvers/builder.ts';
 import { type Engine, type GraphqlParams, type Prepared, refusalsOf } from './engine.ts';
-import type { Groups, Rendered } from './groups.ts';
+import type { Groups, Member } from './groups.ts';
 
 export interface WebSocketOptions {
   readonly engine: Engine;
@@ -41,17 +41,25 @@ const tryAgainLater = 1013;
 interface Extra extends Record<PropertyKey, unknown> {
   /** Aborts what the socket asked for when it closes. */
   readonly closed: AbortController;
+  send(message: string): Promise<void>;
+}
+
+/** One operation of a socket, as its client asked for it. */
+interface Asked {
+  readonly ready: Prepared;
+  readonly id: string;
+  send(message: string): Promise<void>;
 }
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
 export function createWebSockets({ engine, groups, contextFor, log }: WebSocketOptions): WebSockets {
   const server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false, handleProtocols });
   /** What `onSubscribe` prepared, for the functions that execute it. */
-  const prepared = new WeakMap<object, Prepared>();
+  const asked = new WeakMap<object, Asked>();
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
     onClose: ctx => ctx.extra.closed.abort(),
-    onSubscribe: async (ctx, _id, payload) => {
+    onSubscribe: async (ctx, id, payload) => {
       // The new one is among them.
       if (Object.keys(ctx.subscriptions).length > maxOperations) return [tooMany];
       try {
@@ -63,20 +71,17 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
           variableValues: payload.variables,
           contextValue: contextFor(ready.operation.operation, ctx.extra.closed.signal),
         };
-        prepared.set(args, ready);
+        asked.set(args, { ready, id, send: ctx.extra.send });
         return args;
       } catch (error) {
         return refusalsOf(error);
       }
     },
-    execute: args => engine.execute(prepared.get(args) as Prepared, args.contextValue as Context),
+    execute: args => engine.execute((asked.get(args) as Asked).ready, args.contextValue as Context),
     subscribe: async args => {
-      const joined = await groups.join(prepared.get(args) as Prepared, args.contextValue as Context);
-      return joined as AsyncIterableIterator<ExecutionResult> | ExecutionResult;
-    },
-    onNext: (_ctx, _id, _payload, _args, result) => {
-      const { text } = result as Partial<Rendered>;
-      return text === undefined ? undefined : finished(text);
+      const { ready, id, send } = asked.get(args) as Asked;
+      const joined = await groups.join(ready, args.contextValue as Context);
+      return 'next' in joined ? relay(joined, id, send) : (joined as ExecutionResult);
     },
   });
 
@@ -97,21 +102,20 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
       log.error({ err: error }, 'a WebSocket was closed because of an unexpected error');
       socket.close(CloseCode.InternalServerError, 'unexpected error');
     };
+    // Resolves when the message is on its way, so that a member is not asked for more than its socket takes.
+    const send = (message: string) =>
+      new Promise<void>(resolve => {
+        if (socket.readyState !== WebSocket.OPEN) return resolve();
+        socket.send(message, () => {
+          if (socket.isPaused && socket.bufferedAmount <= maxUnread) socket.resume();
+          // A broken socket closes by itself.
+          resolve();
+        });
+      });
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        // Resolves when the message is on its way, so that a member is not asked for more than its socket takes.
-        send(message) {
-          const whole = withFinished(message);
-          return new Promise(resolve => {
-            if (socket.readyState !== WebSocket.OPEN) return resolve();
-            socket.send(whole, () => {
-              if (socket.isPaused && socket.bufferedAmount <= maxUnread) socket.resume();
-              // A broken socket closes by itself.
-              resolve();
-            });
-          });
-        },
+        send,
         close: (code, reason) => socket.close(code, reason),
         onMessage: handle =>
           socket.on('message', (data, isBinary) => {
@@ -120,7 +124,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
             handle(String(data)).catch(fail);
           }),
       },
-      { closed: new AbortController() },
+      { closed: new AbortController(), send },
     );
     socket.on('pong', () => silent.delete(socket));
     socket.once('close', (code, reason) => {
@@ -154,22 +158,24 @@ const tooMany = new GraphQLError(
   { extensions: { code: 'OPERATION_LIMIT', http: { status: 400 } } },
 );
 
-// An event is serialised once for all its subscribers, but graphql-ws takes values only, and JSON.stringify has no way to be
-// told that something is JSON already. So the payload is a stand-in that notes its text when it is serialised, and the text
-// takes its place in the message, which graphql-ws sends right then: the payload is the last part of it.
-let noted: string | undefined;
-
-function finished(text: string): ExecutionResult {
-  const toJSON = () => {
-    noted = text;
-    return 0;
+/**
+ * Sends what a member gets. An event is serialised once for all its members and graphql-ws would do it for each of them, so
+ * it is only told when there are no more.
+ */
+function relay(member: Member, id: string, send: Asked['send']): AsyncIterableIterator<never, undefined> {
+  const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async next() {
+      for (;;) {
+        const event = await member.next();
+        if (event.done) return event;
+        await send(`${head}${event.value.text}}`);
+      }
+    },
+    return: member.return,
+    throw: member.return,
   };
-  return { toJSON } as ExecutionResult;
-}
-
-function withFinished(message: string): string {
-  if (noted === undefined) return message;
-  const whole = `${message.slice(0, -'0}'.length)}${noted}}`;
-  noted = undefined;
-  return whole;
 }
