@@ -51,6 +51,11 @@ export function pullModel({ registry, jobs }: Actions, call: Call, input: PullIn
   });
 }
 
+/** Who has something done wants it tried: what is only remembered of a backend that failed is no answer to that. */
+function lookAfresh({ backends }: Registry): void {
+  for (const backend of backends) if (backend.models.current?.value?.errors.length) backend.changed();
+}
+
 export interface LoadInput {
   /** A model reference, or the name of a preset that stands for one. */
   readonly reference: string;
@@ -65,6 +70,7 @@ export interface LoadInput {
 export async function loadModel({ registry, defaultKeepAlive }: Actions, call: Call, input: LoadInput): Promise<Found> {
   const named = findBackend(registry, input.backend);
   if (named) requireCapability(named, 'load');
+  lookAfresh(registry);
   const found = await resolveModel(call, registry, input.reference.trim(), input.backend);
   const { backend, model } = found;
   requireCapability(backend, 'load');
@@ -111,6 +117,7 @@ export async function unloadModel(
   call: Call,
   input: { readonly model: string; readonly backend?: string | null | undefined },
 ): Promise<Found> {
+  lookAfresh(registry);
   const found = await resolveModel(call, registry, input.model.trim(), input.backend);
   requireCapability(found.backend, 'unload');
   await found.backend.driver.unload?.(call, found.model);
@@ -124,6 +131,7 @@ export async function deleteModel(
   call: Call,
   input: { readonly model: string; readonly backend?: string | null | undefined },
 ): Promise<{ backend: Backend; model: Model }> {
+  lookAfresh(registry);
   const found = await resolveModel(call, registry, input.model, input.backend);
   requireCapability(found.backend, 'delete');
   await found.backend.driver.remove?.(call, found.model);

@@ -34,16 +34,16 @@ export async function runUntilStopped(running: Stoppable, log: Logger): Promise<
 /** What a person can do about a start that failed, or undefined for what nobody expected. */
 export function startErrorOf(error: unknown): string | undefined {
   if (error instanceof ConfigError) return error.message;
-  const { code, address, port } = error as { code?: string; address?: string; port?: number };
+  const { code, address, port, flag } = error as { code?: string; address?: string; port?: number; flag?: string };
   const where = `${address?.includes(':') ? `[${address}]` : (address ?? '')}:${port}`;
   switch (code) {
     case 'EADDRINUSE':
-      return `cannot listen on ${where}: another process does; stop it, or choose another address with --listen`;
+      return `cannot listen on ${where}: another process does; stop it, or choose another address with ${flag}`;
     case 'EACCES':
-      return `cannot listen on ${where}: this user may not; choose a port above 1023 with --listen`;
+      return `cannot listen on ${where}: this user may not; choose a port above 1023 with ${flag}`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `cannot listen: ${messageOf(error)}; give --listen an address of this machine`;
+      return `cannot listen: ${messageOf(error)}; give ${flag} an address of this machine`;
     default:
       return undefined;
   }

@@ -60,8 +60,12 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
     graphiql: settings.graphiql,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
   });
-  const url = await server.listen(settings.listen);
-  const measured = metrics && settings.metricsListen && (await metrics.serve(settings.metricsListen));
+  const { listen, metricsListen } = settings;
+  const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
+  const url = await by('--listen', server.listen(listen)).catch(async error => {
+    await measured?.close();
+    throw error;
+  });
   const names = backends.map(backend => backend.name);
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
   if (names.length === 0) {
@@ -83,6 +87,15 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
       log.info('model-manager has stopped');
     },
   };
+}
+
+/** Says of an address that cannot be had which setting gave it. */
+async function by<T>(flag: string, listening: Promise<T>): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    throw Object.assign(error as Error, { flag });
+  }
 }
 
 /** Servers that answer on the usual ports of this machine. Each is reported, found or not. */

@@ -126,10 +126,15 @@ export const duration: Kind<number> = {
 
 export const keepAlive: Kind<string> = {
   placeholder: 'DURATION',
-  check: z.string().refine(text => /^[+-]?\d+(\.\d+)?$/.test(text) || parseDuration(text) !== undefined, {
-    error: issue =>
-      `${quote(issue.input)} is not a keep-alive; write a duration such as 5m, a number of seconds, or -1`,
-  }),
+  check: z
+    .string()
+    .refine(text => /^[+-]?\d+(\.\d+)?$/.test(text) || parseDuration(text) !== undefined, {
+      error: issue =>
+        `${quote(issue.input)} is not a keep-alive; write a duration such as 5m, a number of seconds, or -1`,
+    })
+    .refine(text => Number(text) !== 0 && parseDuration(text) !== 0, {
+      error: issue => `${quote(issue.input)} would unload every model at once; write a duration such as 5m, or -1`,
+    }),
   lenient: true,
 };
 

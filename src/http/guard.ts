@@ -19,6 +19,9 @@ export function isForeignHost(req: IncomingMessage): boolean {
   return !isLoopbackHost(req.headers.host);
 }
 
+/** Whether a page of another site makes a browser ask this without being able to say so, as an image does. */
+export const isCrossSite = ({ headers }: IncomingMessage) => headers['sec-fetch-site'] === 'cross-site';
+
 /** Whether a browser sent this from a page of another origin. Clients that are no browsers send no `Origin`. */
 export function isForeignOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host } = headers;

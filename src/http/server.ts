@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
@@ -16,7 +16,14 @@ import { createGroups } from './graphql/groups.ts';
 import { createGraphql } from './graphql/handler.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
-import { isForeignHost, isForeignOrigin, isForgeable, isLoopbackAddress, isLoopbackHost } from './guard.ts';
+import {
+  isCrossSite,
+  isForeignHost,
+  isForeignOrigin,
+  isForgeable,
+  isLoopbackAddress,
+  isLoopbackHost,
+} from './guard.ts';
 import { checkBackends } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -41,6 +48,7 @@ export interface GatewayServer {
 }
 
 const graphqlPath = '/graphql';
+const healthPaths = new Set(['/healthz', '/readyz', '/backendz']);
 /** Bytes of a GraphQL request and of an MCP message at most. */
 const graphqlBodyLimit = 256 * 1024;
 const mcpBodyLimit = 1024 * 1024;
@@ -126,6 +134,10 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   }
 
   async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
+    // A link that leads a person to the page may be anywhere; a question may not.
+    if (isForeignOrigin(req) || (isCrossSite(req) && (req.url ?? '').includes('?'))) {
+      return send(req, res, textResponse(403, 'a page of another origin asks; this server answers its own'));
+    }
     if (Number(req.headers['content-length'] ?? 0) > graphqlBodyLimit) return tooLarge(req, res, graphqlBodyLimit);
     const body = req.method === 'POST' ? await readBody(req, graphqlBodyLimit) : { text: '', over: false };
     if (body.over) return tooLarge(req, res, graphqlBodyLimit);
@@ -156,6 +168,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     }
     handle(exchange).catch(error => fail(error, exchange));
   });
+  /** Connections on which nobody has asked anything: the server does not count them as idle, and would wait for them. */
+  const speechless = new Set<Socket>();
+  server.on('connection', socket => {
+    speechless.add(socket);
+    socket.once('close', () => speechless.delete(socket));
+  });
+  server.on('request', req => speechless.delete(req.socket));
+  server.on('upgrade', req => speechless.delete(req.socket));
   server.requestTimeout = 300_000;
   server.headersTimeout = 10_000;
   server.keepAliveTimeout = 120_000;
@@ -163,7 +183,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   function surfaceOf(path: string) {
     if (path === graphqlPath) return 'graphql';
     if (path === options.mcpPath) return 'mcp';
-    return path.startsWith('/api/') ? 'rest' : 'health';
+    if (path.startsWith('/api/')) return 'rest';
+    return healthPaths.has(path) ? 'health' : 'other';
   }
 
   server.on('upgrade', (req, socket, head) => {
@@ -201,6 +222,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
         server.closeAllConnections();
         sockets.terminate();
       }, graceMs);
+      for (const socket of speechless) socket.destroy();
       // Streams and sockets first: what they say at the end is that we go, not that there is nothing more to tell.
       streams.close();
       const socketsClosed = sockets.close();

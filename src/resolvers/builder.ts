@@ -6,6 +6,7 @@ import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
 import { invalidRequest, quoted } from '../errors.ts';
 import type { Source } from '../live/source.ts';
+import type { RowBudget } from './rowBudget.ts';
 
 /** What every resolver works on: the backends, the jobs, and what this build is. */
 export interface Gateway extends Actions {
@@ -30,6 +31,8 @@ export interface Context {
    * answer that depends on anything else notes none.
    */
   readonly reads?: Map<Source<unknown>, number>;
+  /** Bounds the answer, where clients choose what they ask for. */
+  readonly rows?: RowBudget;
 }
 
 /**

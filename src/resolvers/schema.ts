@@ -12,9 +12,10 @@ import './serving/preset.ts';
 import './serving/search.ts';
 import './serving/fit.ts';
 import { builder } from './builder.ts';
+import { withRowBudget } from './rowBudget.ts';
 
 /** The graph. */
-export const schema = withIdsAtOnce(builder.toSchema({}));
+export const schema = withRowBudget(withIdsAtOnce(builder.toSchema({})));
 
 /** The relay plugin promises ids. Ours are known at once, and promises are half the cost of a list of thousands. */
 function withIdsAtOnce(graph: GraphQLSchema): GraphQLSchema {

@@ -139,8 +139,10 @@ function redirectTo(path: string, query: URLSearchParams): RestResponse {
 
 function errorResponse(error: GatewayError, call: Call): RestResponse {
   const { code, message, status } = error;
+  // Nobody reads it any more, and it says nothing about a backend.
+  if (call.signal.aborted && call.signal.reason?.name === 'AbortError') call.log.debug('the client has left');
   // A fault of ours is an error; what a backend does or cannot do is worth a look.
-  if (code === 'internal_error') call.log.error({ status, code, err: error }, 'request failed');
+  else if (code === 'internal_error') call.log.error({ status, code, err: error }, 'request failed');
   else if (status >= 500) call.log.warn({ status, code, error: message }, 'request failed');
   return jsonResponse(status, toJson({ error: { code, message } }));
 }

@@ -121,8 +121,16 @@ describe('settings', () => {
   });
 
   test('a keep-alive is a duration or a number of seconds, and may be negative', () => {
-    for (const value of ['5m', '-1', '300', '-1m', '0', '1.5h']) {
+    for (const value of ['5m', '-1', '300', '-1m', '1.5h']) {
       assert.equal(settingsOf(['--default-keep-alive', value]).defaultKeepAlive, value);
+    }
+  });
+
+  test('a keep-alive that would unload every model at once is no default', () => {
+    for (const value of ['0', '0s', '-0', '0h0m']) {
+      assert.deepEqual(problemsOf(['--default-keep-alive', value]), [
+        `--default-keep-alive "${value}" would unload every model at once; write a duration such as 5m, or -1`,
+      ]);
     }
   });
 

@@ -17,7 +17,7 @@ export interface Seen {
   readonly body: unknown;
 }
 
-type Script = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void;
+export type Script = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void;
 
 /** A server on a port of its own that answers by the script and remembers what it was asked. */
 export async function serve(t: TestContext, script: Script) {

@@ -59,3 +59,18 @@ test('stopping twice is stopping once', async () => {
   await Promise.all([server.close(), server.close()]);
   await assert.rejects(fetch(server.url), TypeError);
 });
+
+test('connections on which nobody asked anything do not hold the stop up', async () => {
+  await using server = await startServer();
+  const opened = await Promise.all(
+    ['', 'GET /heal'].map(async words => {
+      const socket = connect(server.port, '127.0.0.1');
+      socket.on('error', () => {});
+      await new Promise<void>(resolve => socket.once('connect', resolve));
+      if (words) await new Promise<unknown>(resolve => socket.write(words, resolve));
+      return socket;
+    }),
+  );
+  await within(server.close(60_000), 'the end of the server', 2_000);
+  for (const socket of opened) socket.destroy();
+});

@@ -66,6 +66,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
 
   async function loaded(call: Call): Promise<LoadedModel[]> {
     const rows = await ollama.ps(call);
+    if (looksLikeLemonade(rows)) throw lemonadeFound(endpoint);
     return rows.map(row => loadedOf(name, row, now()));
   }
 
@@ -94,6 +95,13 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     if (inTheCloud(model)) return;
     // Old servers look at what a model can do before they look at the keep-alive.
     if (!(await ollama.generate(call, model, 0, budgetMs))) await ollama.embed(call, model, 0, budgetMs);
+  }
+
+  /** A Lemonade Server would take a pull as well, into a library that is not Ollama's. */
+  async function* pull(call: Call, model: string) {
+    const version = await ollama.version(call).catch(() => undefined);
+    if (version === lemonadeVersion) await look(call);
+    yield* ollama.pull(call, model);
   }
 
   async function look(call: Call): Promise<BackendStatus> {
@@ -143,7 +151,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
       await ollama.remove(call, model.name, changeBudgetMs);
     },
 
-    pull: (call, { model }: PullRequest) => endedByLeaving(call, bound => ollama.pull(bound, model.trim())),
+    pull: (call, { model }: PullRequest) => endedByLeaving(call, bound => pull(bound, model.trim())),
 
     async nodes(call) {
       const [rows, memory] = await Promise.all([loaded(call), hostMemory()]);

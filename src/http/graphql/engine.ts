@@ -18,7 +18,7 @@ import { compile, type Executable } from '../../operations/run.ts';
 import { hasEnum } from '../../operations/shape.ts';
 import type { Context } from '../../resolvers/builder.ts';
 import { createDocuments } from './documents.ts';
-import { checkLimits, documentLimits, LimitError, tokenRefusal } from './limits.ts';
+import { checkLimits, documentLimits, LimitError, maxRows, tokenRefusal, tooManyRows } from './limits.ts';
 
 /** What a client asks, as it comes in the body, the query or a WebSocket message. */
 export interface GraphqlParams {
@@ -87,15 +87,17 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
       return { document, operation, params };
     },
     async execute(prepared, context) {
-      const { execute } = (await pipeline()).getEnveloped(context);
-      return rendered((await execute(argsOf(prepared, context))) as ExecutionResult, context);
+      const bounded = { ...context, rows: { left: maxRows } };
+      const { execute } = (await pipeline()).getEnveloped(bounded);
+      return rendered((await execute(argsOf(prepared, bounded))) as ExecutionResult, bounded);
     },
     async subscribe(prepared, context) {
       const events = await createSourceEventStream(argsOf(prepared, context));
       return Symbol.asyncIterator in events ? events : rendered(events, context);
     },
     async executeEvent(prepared, context, event) {
-      return rendered(await execute({ ...argsOf(prepared, context), rootValue: event }), context);
+      const bounded = { ...context, rows: { left: maxRows } };
+      return rendered(await execute({ ...argsOf(prepared, bounded), rootValue: event }), bounded);
     },
   };
 
@@ -118,6 +120,7 @@ async function createPipeline(schema: GraphQLSchema, operations: readonly Operat
 }
 
 function rendered(result: ExecutionResult, context: Context): ExecutionResult {
+  if (context.rows && context.rows.left < 0) return { errors: [tooManyRows()] };
   return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
 }
 

@@ -145,7 +145,18 @@ function wantsPage({ method, url = '' }: IncomingMessage, accept: string): boole
   return accept.includes('text/html') && !new URLSearchParams(url.split('?')[1]).has('query');
 }
 
+/** What the specification has no body for, people need a sentence for. */
+const sentences: Readonly<Record<number, string>> = {
+  405: 'ask by POST, or queries by GET',
+  406: 'accept application/graphql-response+json, application/json or text/event-stream',
+  415: 'send application/json: {"query": "…"}',
+};
+
 function send(res: ServerResponse, [body, { status, headers }]: Response): void {
-  res.writeHead(status, { ...headers, ...(body !== null && { 'content-length': Buffer.byteLength(body) }) });
-  res.end(body ?? undefined);
+  const sentence = body === null ? sentences[status] : undefined;
+  const text =
+    sentence === undefined ? body : JSON.stringify({ errors: [{ message: `invalid request: ${sentence}` }] });
+  if (sentence !== undefined) res.setHeader('content-type', 'application/json; charset=utf-8');
+  res.writeHead(status, { ...headers, ...(text !== null && { 'content-length': Buffer.byteLength(text) }) });
+  res.end(text ?? undefined);
 }

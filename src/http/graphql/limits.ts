@@ -17,6 +17,9 @@ export interface DocumentLimits {
   readonly fields: number;
 }
 
+/** Rows of an answer at most, all its lists together. */
+export const maxRows = 25_000;
+
 /** From the limits the field recommends for public GraphQL servers: far above what our own clients ask. */
 export const documentLimits: DocumentLimits = {
   tokens: 2_000,
@@ -61,6 +64,14 @@ function refusal(code: string, has: number | string, what: string, limit: number
 function refuseAbove(code: string, what: string, count: number, limit: number): void {
   if (count > limit) throw refusal(code, count, what, limit);
 }
+
+export const tooManyRows = () =>
+  new LimitError(
+    `invalid request: the answer has more than ${maxRows} rows; ask for fewer lists in lists, or in pages`,
+    {
+      extensions: { code: 'COST_LIMIT', http: { status: 400 } },
+    },
+  );
 
 /** The refusal that a syntax error stands for when the parser gave up counting tokens. */
 export function tokenRefusal({ message }: GraphQLError): LimitError | undefined {

@@ -3,14 +3,25 @@ import type { ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import type { PullProgress } from '../../../src/domain.ts';
 import { createOllamaDriver } from '../../../src/drivers/ollama/index.ts';
-import { all, answer, callOf, failure, serve, soon } from '../scripted.ts';
+import { all, answer, callOf, failure, type Script, serve, soon } from '../scripted.ts';
 import { fixture } from './fixtures.ts';
+
+/** A server whose pull is scripted; what it is, it says plainly. */
+async function servePull(t: TestContext, script: Script) {
+  const requests: Parameters<Script>[0][] = [];
+  const { endpoint } = await serve(t, (seen, response, request) => {
+    if (seen.path === '/api/version') return answer(response, 200, { version: '0.33.0' });
+    requests.push(seen);
+    script(seen, response, request);
+  });
+  return { endpoint, requests };
+}
 
 /** A server whose pull is written by the test, and a pull from it. */
 async function pulling(t: TestContext, signal?: AbortSignal) {
   const arrived = Promise.withResolvers<ServerResponse>();
   const closed = Promise.withResolvers<void>();
-  const { endpoint, requests } = await serve(t, (_, response) => {
+  const { endpoint, requests } = await servePull(t, (_, response) => {
     response.on('close', closed.resolve);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     arrived.resolve(response);
@@ -39,7 +50,7 @@ test('F4: an error line inside the 200 stream fails the pull, in one piece or tw
     response => response.write(line({ status: 'pulling manifest' }) + first, () => response.end(second)),
   ];
   let script: ((response: ServerResponse) => void) | undefined;
-  const { endpoint } = await serve(t, (_, response) => {
+  const { endpoint } = await servePull(t, (_, response) => {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     if (script) script(response);
     else response.end(fixture('pull-ok.ndjson'));
@@ -121,7 +132,7 @@ test('a connection lost in the middle of a pull fails it', async t => {
 });
 
 test('a server that takes the request and dies before its headers fails the pull', async t => {
-  const { endpoint } = await serve(t, (_, response) => response.socket?.destroy());
+  const { endpoint } = await servePull(t, (_, response) => response.socket?.destroy());
   assert.match((await soon(failure(all(pull(endpoint, 'x'))), 'loss')).message, /was lost/);
 });
 
@@ -142,7 +153,7 @@ test('a refusal before the stream has its own code, and a web page in its place 
     [[503, '', ''], 'backend_error', /Service Unavailable \(HTTP 503\)$/],
   ];
   for (const [response, code, words] of table) {
-    const { endpoint } = await serve(t, (_, res) => answer(res, ...response));
+    const { endpoint } = await servePull(t, (_, res) => answer(res, ...response));
     const error = await failure(all(pull(endpoint, 'x')));
     assert.equal(error.code, code);
     assert.match(error.message, words);
@@ -150,7 +161,7 @@ test('a refusal before the stream has its own code, and a web page in its place 
 });
 
 test('a pull that nobody reads asks the server for nothing', async t => {
-  const { endpoint, requests } = await serve(t, (_, response) => answer(response, 200, ''));
+  const { endpoint, requests } = await servePull(t, (_, response) => answer(response, 200, ''));
   const steps = pull(endpoint, 'x')[Symbol.asyncIterator]();
   assert.equal((await steps.return?.())?.done, true);
   assert.equal(requests.length, 0);
