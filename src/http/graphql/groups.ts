@@ -5,7 +5,7 @@ import type { Context } from '../../resolvers/builder.ts';
 import { type Engine, failureOf, type Prepared } from './engine.ts';
 
 /** An event as it is sent: executed once and serialised once, for everybody who needs it in this form. */
-export interface Rendered {
+interface Rendered {
   readonly result: ExecutionResult;
   /** The result as JSON. */
   readonly text: string;
