@@ -1,10 +1,10 @@
 import { type Call, detached } from '../call.ts';
-import type { Job, Model } from '../domain.ts';
+import type { Job } from '../domain.ts';
 import { messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
-import { type Backend, isTimeUp } from './backend.ts';
-import { backendOrDefault, findBackend, type Registry, requireCapability } from './registry.ts';
+import { isTimeUp } from './backend.ts';
+import { backendOrDefault, findBackend, given, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
 import { type Wiring, wiringIsOff } from './wiring.ts';
 
@@ -31,7 +31,6 @@ export function pullModel({ registry, jobs }: Actions, call: Call, input: PullIn
   const backend = backendOrDefault(registry, input.backend);
   requireCapability(backend, 'pull');
   if (input.wire) throw wiringIsOff();
-  const given = (text: string | null | undefined) => text?.trim() || undefined;
   const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
   const spec = {
     ...request,
@@ -51,9 +50,13 @@ export function pullModel({ registry, jobs }: Actions, call: Call, input: PullIn
   });
 }
 
-/** Who has something done wants it tried: what is only remembered of a backend that failed is no answer to that. */
-function lookAfresh({ backends }: Registry): void {
-  for (const backend of backends) if (backend.models.current?.value?.errors.length) backend.changed();
+/**
+ * The model to do something to. Who has something done wants it tried: what is only remembered of a backend that failed is
+ * no answer to that.
+ */
+function resolveToAct(registry: Registry, call: Call, reference: string, backend: string | null | undefined) {
+  for (const each of registry.backends) if (each.models.current?.value?.errors.length) each.changed();
+  return resolveModel(call, registry, reference, backend);
 }
 
 export interface LoadInput {
@@ -70,8 +73,7 @@ export interface LoadInput {
 export async function loadModel({ registry, defaultKeepAlive }: Actions, call: Call, input: LoadInput): Promise<Found> {
   const named = findBackend(registry, input.backend);
   if (named) requireCapability(named, 'load');
-  lookAfresh(registry);
-  const found = await resolveModel(call, registry, input.reference.trim(), input.backend);
+  const found = await resolveToAct(registry, call, input.reference.trim(), input.backend);
   const { backend, model } = found;
   requireCapability(backend, 'load');
   const keepAlive = input.keepAlive?.trim() || defaultKeepAlive;
@@ -117,8 +119,7 @@ export async function unloadModel(
   call: Call,
   input: { readonly model: string; readonly backend?: string | null | undefined },
 ): Promise<Found> {
-  lookAfresh(registry);
-  const found = await resolveModel(call, registry, input.model.trim(), input.backend);
+  const found = await resolveToAct(registry, call, input.model.trim(), input.backend);
   requireCapability(found.backend, 'unload');
   await found.backend.driver.unload?.(call, found.model);
   found.backend.changed();
@@ -130,9 +131,8 @@ export async function deleteModel(
   { registry }: Actions,
   call: Call,
   input: { readonly model: string; readonly backend?: string | null | undefined },
-): Promise<{ backend: Backend; model: Model }> {
-  lookAfresh(registry);
-  const found = await resolveModel(call, registry, input.model, input.backend);
+): Promise<Found> {
+  const found = await resolveToAct(registry, call, input.model, input.backend);
   requireCapability(found.backend, 'delete');
   await found.backend.driver.remove?.(call, found.model);
   found.backend.changed();

@@ -71,11 +71,11 @@ export async function askDrivers<R>(
     }
   });
   try {
-    const inSeconds = `${patienceMs / 1000} s`;
-    const late = ({ name }: Backend) => timedOut(`${name} has not answered within ${inSeconds} of the others`);
-    return together(
-      await answersInTime(asked, index => failedRows(backends[index] as Backend, late(backends[index] as Backend))),
-    );
+    const answers = await answersInTime(asked, index => {
+      const backend = backends[index] as Backend;
+      return failedRows(backend, timedOut(lateWords(backend)));
+    });
+    return together(answers);
   } finally {
     // Nobody will hear what is still being asked.
     left.abort();
@@ -94,9 +94,10 @@ const failedRows = (backend: Backend, error: GatewayError) => ({
   errors: [{ backend: backend.name, error }],
 });
 
+const lateWords = ({ name }: Backend) => `${name} has not answered within ${patienceMs / 1000} s of the others`;
+
 /** A backend that keeps the others waiting. */
-export const notInTime = ({ name }: Backend) =>
-  timedOut(`${name} has not answered within ${patienceMs / 1000} s of the others; it is still being asked`);
+export const notInTime = (backend: Backend) => timedOut(`${lateWords(backend)}; it is still being asked`);
 
 function allFailed(failures: readonly Failure[]): GatewayError {
   const [first] = failures as [Failure, ...Failure[]];

@@ -166,7 +166,7 @@ function keepSame<R>(previous: Rows<R> | undefined, next: Rows<R>): Rows<R> {
   return same ? previous : next;
 }
 
-/** Models with what runs of them: the loaded entry of equal name, else of equal path. */
+/** Models with what runs of them: the loaded entry of equal name. */
 function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[] {
   if (loaded.length === 0) return [...models];
   const byName = new Map(loaded.map(entry => [entry.name, entry]));

@@ -9,6 +9,7 @@ import { type BackendKind, backendKinds, type GpuPool, taintEffects } from '../d
 import { parseEndpoint } from '../endpoint.ts';
 import { messageOf, quoted } from '../errors.ts';
 import type { BackendOrigin } from './backend.ts';
+import { given } from './registry.ts';
 
 export const documentApiVersion = 'agent-platform.giantswarm.io/v1alpha1';
 export const documentKind = 'ModelBackend';
@@ -142,7 +143,6 @@ function shown(value: unknown): string {
 }
 
 /** The text of a field; a blank one is none. */
-const given = (value: string | null | undefined) => value?.trim() || undefined;
 
 const kinds = backendKinds.toSorted().join('|');
 

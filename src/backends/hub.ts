@@ -5,7 +5,7 @@ import { conflict, invalidRequest } from '../errors.ts';
 import type { Rows } from '../live/events.ts';
 import type { Actions } from './actions.ts';
 import { askDrivers } from './ask.ts';
-import { capableBackends } from './registry.ts';
+import { capableBackends, given } from './registry.ts';
 
 /** What callers can ask of the hub that a backend gets its models from: what there is, and whether it would fit. */
 
@@ -48,7 +48,6 @@ export async function checkFit({ registry }: Actions, call: Call, input: FitInpu
     const names = capable.map(({ name }) => name).join(', ');
     throw conflict(`several backends offer fit checks (${names}); name the backend`);
   }
-  const given = (text: string | null | undefined) => text?.trim() || undefined;
   const request = { model: given(input.model), preset: given(input.preset), node: given(input.node) };
   if (!request.model && !request.preset) throw invalidRequest('model or preset is required');
   // Its capabilities promise the method.

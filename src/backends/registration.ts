@@ -2,6 +2,7 @@
 import { conflict, invalidRequest, quoted, unsupported } from '../errors.ts';
 import type { Actions } from './actions.ts';
 import { type BackendDocument, documentApiVersion, documentKind, readDocument } from './document.ts';
+import { given } from './registry.ts';
 
 type Text = string | null | undefined;
 
@@ -82,8 +83,6 @@ export function removeBackend({ registry }: Actions, input: { readonly kind?: Te
   if (isStatic(registry, kind)) throw staticKind(kind, 'it cannot be removed here');
   throw needsKubernetes();
 }
-
-const given = (text: Text) => text?.trim() || undefined;
 
 function requireApply(mode: Text): void {
   const wanted = given(mode) ?? 'apply';

@@ -28,16 +28,29 @@ export type AskedCapability = keyof typeof capabilityWords;
 
 const names = (registry: Registry) => registry.backends.map(backend => backend.name).join(', ');
 
+/** What a caller wrote, without white space; undefined when that is nothing. */
+export const given = (text: string | null | undefined) => text?.trim() || undefined;
+
+/** The backend of that name, if it is there. */
+export const backendNamed = ({ backends }: Registry, name: string): Backend | undefined =>
+  backends.find(backend => backend.name === name);
+
 /** The backend a caller named, or undefined when none was named. Throws `no_backend` when there is none at all. */
 export function findBackend(registry: Registry, name: string | null | undefined): Backend | undefined {
-  const wanted = name?.trim();
+  const wanted = given(name);
   if (registry.backends.length === 0) throw noBackend();
   if (!wanted) return undefined;
-  const found = registry.backends.find(backend => backend.name === wanted);
+  const found = backendNamed(registry, wanted);
   if (!found) {
     throw invalidRequest(`unknown backend ${quoted(wanted)} (configured: ${names(registry)})`);
   }
   return found;
+}
+
+/** The backend a caller named, or the only one there is; undefined when that leaves several. */
+export function namedOrOnly(registry: Registry, name: string | null | undefined): Backend | undefined {
+  const named = findBackend(registry, name);
+  return named ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
 }
 
 /** The backend a caller named, else the default one. */

@@ -4,7 +4,7 @@ import { conflict, GatewayError, modelNotFound } from '../errors.ts';
 import { notInTime } from './ask.ts';
 import { type Backend, readValue } from './backend.ts';
 import { answersInTime } from './patience.ts';
-import { findBackend, type Registry } from './registry.ts';
+import { namedOrOnly, type Registry } from './registry.ts';
 
 /** A model and the backend that has it. */
 export interface Found {
@@ -44,7 +44,7 @@ export async function resolveModel(
   reference: string,
   name: string | null | undefined,
 ): Promise<Found> {
-  const named = findBackend(registry, name) ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
+  const named = namedOrOnly(registry, name);
   if (named) return findOn(call, named, reference);
 
   const asked = await answersInTime(

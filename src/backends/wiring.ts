@@ -4,7 +4,7 @@ import type { Driver } from '../drivers/driver.ts';
 import { conflict, GatewayError, invalidRequest, unsupported } from '../errors.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
-import { findBackend, type Registry } from './registry.ts';
+import { backendNamed, findBackend, namedOrOnly, type Registry } from './registry.ts';
 import { resolveModel } from './resolve.ts';
 
 /** How agents show a backend who they are. */
@@ -74,8 +74,7 @@ export async function unwireModel(
   call: Call,
   input: UnwireInput,
 ): Promise<Backend | undefined> {
-  const named =
-    findBackend(registry, input.backend) ?? (registry.backends.length === 1 ? registry.backends[0] : undefined);
+  const named = namedOrOnly(registry, input.backend);
   if (!wiring) throw wiringIsOff();
   const reference = input.model.trim();
   const backend =
@@ -89,13 +88,14 @@ export async function unwireModel(
 
 /** What is wired says which backend is meant, when one is. What names no backend that there is belongs to the default one. */
 async function wiredBackend(
-  { backends }: Registry,
+  registry: Registry,
   wiring: Wiring,
   call: Call,
   reference: string,
 ): Promise<Backend | undefined> {
   const names = await wiring.wiredOn(call, reference);
-  const meant = new Set(names.map(name => backends.find(backend => backend.name === name) ?? backends[0]));
+  const { backends } = registry;
+  const meant = new Set(names.map(name => backendNamed(registry, name ?? '') ?? backends[0]));
   const wired = backends.filter(backend => meant.has(backend));
   if (wired.length < 2) return wired[0];
   throw conflict(`${reference} is wired on ${wired.map(({ name }) => name).join(', ')}; name the backend`);

@@ -20,7 +20,6 @@ import { readBuild } from './build.ts';
 export interface Served {
   /** Root URL, by a name of this machine. */
   readonly url: string;
-  readonly metricsUrl: string | undefined;
   /** Tells subscribers how their jobs ended, finishes what is under way, and stops. */
   stop(): Promise<void>;
 }
@@ -62,8 +61,8 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
   });
   const { listen, metricsListen } = settings;
   const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
-  const url = await by('--listen', server.listen(listen)).catch(async error => {
-    await measured?.close();
+  const url = await by('--listen', server.listen(listen)).catch(error => {
+    measured?.close();
     throw error;
   });
   const names = backends.map(backend => backend.name);
@@ -79,11 +78,11 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
 
   return {
     url,
-    metricsUrl: measured?.url,
     async stop() {
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
-      await Promise.all([server.close(graceMs), measured?.close()]);
+      measured?.close();
+      await server.close(graceMs);
       log.info('model-manager has stopped');
     },
   };

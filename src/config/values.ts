@@ -6,6 +6,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import * as z from 'zod';
 import { type BackendKind, backendKinds } from '../domain.ts';
 import { parseEndpoint } from '../endpoint.ts';
+import { quoted } from '../errors.ts';
 
 /** A value, or the reason why the text is none: the end of a sentence that begins with the setting's name. */
 export type Read<T> = { readonly value: T } | { readonly problem: string };
@@ -17,10 +18,7 @@ export interface ListenAddress {
 }
 
 /** A value as a sentence shows it: in quotes, on one line, and never endless. */
-export function quote(value: unknown): string {
-  const text = String(value);
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
-}
+export const quote = (value: unknown) => quoted(String(value));
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,

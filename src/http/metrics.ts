@@ -1,10 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Gateway } from '../resolvers/builder.ts';
 import type { GroupHooks } from './graphql/groups.ts';
+import { listen } from './listen.ts';
 
 /** What the process counts, and where Prometheus reads it. */
 export interface Metrics {
@@ -12,7 +12,7 @@ export interface Metrics {
   onToolCall(tool: string, code: ErrorCode | undefined, seconds: number): void;
   readonly groupHooks: GroupHooks;
   /** Serves `/metrics` on an address of its own. Resolves to how to close it. */
-  serve(address: ListenAddress): Promise<{ url: string; close(): Promise<void> }>;
+  serve(address: ListenAddress): Promise<{ close(): void }>;
 }
 
 const prefix = 'model_manager_';
@@ -116,20 +116,15 @@ export function createMetrics(gateway: Gateway): Metrics {
       onEvent: () => events.inc(),
       onCoalesced: () => coalesced.inc(),
     },
-    async serve({ host, port }) {
+    async serve(address) {
       const server = createServer(async (req, res) => {
         if (req.url?.split('?')[0] !== '/metrics') return void res.writeHead(404).end();
         res.setHeader('content-type', register.contentType);
         res.end(await register.metrics());
       });
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server.once('error', reject);
-      server.listen(port, host, resolve);
-      await promise;
-      const bound = server.address() as AddressInfo;
+      await listen(server, address);
       return {
-        url: `http://localhost:${bound.port}/metrics`,
-        close: async () => {
+        close() {
           server.close();
           server.closeAllConnections();
         },

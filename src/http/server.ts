@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
@@ -25,6 +25,7 @@ import {
   isLoopbackHost,
 } from './guard.ts';
 import { checkBackends } from './health.ts';
+import { listen } from './listen.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface ServerOptions {
@@ -117,20 +118,18 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
         return handleMcp(req, res, call);
     }
     const match = rest.match(req.method ?? '', path);
-    const isPost = match !== undefined && 'route' in match && match.route.rest.method === 'POST';
-    const isMutation = match !== undefined && 'route' in match && match.route.operation.type !== 'query';
+    const route = match && 'route' in match ? match.route : undefined;
+    const isMutation = route !== undefined && route.operation.type !== 'query';
     if (isMutation && isForgeable(req)) {
       return send(req, res, textResponse(403, 'a page of another origin asks for this; send it as application/json'));
     }
-    const body = isPost ? (await readBody(req, restBodyLimit)).text : '';
+    const body = route?.rest.method === 'POST' ? (await readBody(req, restBodyLimit)).text : '';
     const request = {
-      method: req.method ?? '',
-      path,
       query: new URLSearchParams(query),
       body,
       ifNoneMatch: req.headers['if-none-match'],
     };
-    send(req, res, await rest.respond(request, call(isMutation ? undefined : readMs)));
+    send(req, res, await rest.respond(match, request, call(isMutation ? undefined : readMs)));
   }
 
   async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
@@ -201,13 +200,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   });
 
   return {
-    async listen({ host, port }) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server.once('error', reject);
-      server.listen(port, host, resolve);
-      await promise;
-      server.off('error', reject);
-      const bound = server.address() as AddressInfo;
+    async listen(address) {
+      const bound = await listen(server, address);
       const isAny = bound.address === '::' || bound.address === '0.0.0.0';
       const name = isAny ? 'localhost' : bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
       isLocal = !isAny && isLoopbackHost(name);

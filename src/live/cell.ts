@@ -24,7 +24,7 @@ export function createCell<T>(initial: T, { minIntervalMs = 0, now = Date.now } 
       return { ...current, observedAt: new Date(now()) };
     },
     read: async () => ({ ...current, observedAt: new Date(now()) }),
-    subscribe: listener => listeners.add(listener),
+    subscribe: listeners.add,
     set(value) {
       current = { ...current, revision: nextRevision(current.revision, now()), value };
       const wait = toldAt + minIntervalMs - now();

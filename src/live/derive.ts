@@ -34,7 +34,7 @@ function computed<T, R>(
   patienceMs: number,
   compute: (observations: readonly (Observation<T> | undefined)[], previous: R | undefined) => R,
 ): Source<R> {
-  const listeners = createListeners();
+  const listeners = createListeners(begin, end);
   let stop: Array<() => void> = [];
   let computedFrom: readonly number[] = [];
   let current: Observation<R> | undefined;
@@ -90,12 +90,6 @@ function computed<T, R>(
       await Promise.all(inputs.map(input => input.read(call)));
       return refresh() as Observation<R>;
     },
-    subscribe(listener) {
-      const remove = listeners.add(listener);
-      if (listeners.size === 1) begin();
-      return () => {
-        if (remove() && listeners.size === 0) end();
-      };
-    },
+    subscribe: listeners.add,
   };
 }

@@ -49,7 +49,7 @@ interface Look {
 export function poll<T>(options: PollOptions<T>): PolledSource<T> {
   const now = options.now ?? Date.now;
   const activeMs = options.activeMs ?? usualActiveMs;
-  const listeners = createListeners();
+  const listeners = createListeners(begin, end);
   let current: Observation<T> | undefined;
   /** Counts invalidations: a look that began before the newest one may have missed what happened. */
   let generation = 0;
@@ -141,25 +141,23 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
     }
   }
 
+  function begin() {
+    if (current && isFresh()) schedule();
+    else if (!look) start();
+  }
+
+  function end() {
+    clearTimeout(timer);
+    timer = undefined;
+    if (look && look.waiting === 0) look.abort.abort();
+  }
+
   return {
     get current() {
       return current;
     },
     read,
-    subscribe(listener) {
-      const remove = listeners.add(listener);
-      if (listeners.size === 1) {
-        if (current && isFresh()) schedule();
-        else if (!look) start();
-      }
-      return () => {
-        remove();
-        if (listeners.size > 0) return;
-        clearTimeout(timer);
-        timer = undefined;
-        if (look && look.waiting === 0) look.abort.abort();
-      };
-    },
+    subscribe: listeners.add,
     invalidate() {
       generation++;
       freshUntil = 0;

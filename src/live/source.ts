@@ -43,8 +43,11 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
-/** A set of listeners in which one that throws does not silence the others; its error surfaces on its own. */
-export function createListeners() {
+/**
+ * A set of listeners in which one that throws does not silence the others; its error surfaces on its own. `begin` is called
+ * when the first comes, `end` when the last has left.
+ */
+export function createListeners(begin = () => {}, end = () => {}) {
   const listeners = new Set<() => void>();
   return {
     get size() {
@@ -54,7 +57,10 @@ export function createListeners() {
       // A wrapper of its own, so that adding one function twice means two subscriptions.
       const entry = () => listener();
       listeners.add(entry);
-      return () => listeners.delete(entry);
+      if (listeners.size === 1) begin();
+      return () => {
+        if (listeners.delete(entry) && listeners.size === 0) end();
+      };
     },
     notify() {
       for (const listener of [...listeners]) {

@@ -5,7 +5,7 @@ import { createListeners, type Observation, type Source } from './source.ts';
  * state. Who reads it is told what is.
  */
 export function steady<T>(source: Source<T>, ms: number, now: () => number = Date.now): Source<T> {
-  const listeners = createListeners();
+  const listeners = createListeners(begin, end);
   let shown: Observation<T> | undefined;
   let changedAt = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
@@ -26,27 +26,25 @@ export function steady<T>(source: Source<T>, ms: number, now: () => number = Dat
     }
   }
 
+  function begin() {
+    shown = source.current;
+    stop = source.subscribe(show);
+  }
+
+  function end() {
+    stop();
+    clearTimeout(timer);
+    shown = undefined;
+    changedAt = Number.NEGATIVE_INFINITY;
+  }
+
   return {
     get current() {
       const newest = source.current;
       return shown && newest && !saysSame(newest, shown) ? shown : newest;
     },
     read: call => source.read(call),
-    subscribe(listener) {
-      const remove = listeners.add(listener);
-      if (listeners.size === 1) {
-        shown = source.current;
-        stop = source.subscribe(show);
-      }
-      return () => {
-        remove();
-        if (listeners.size > 0) return;
-        stop();
-        clearTimeout(timer);
-        shown = undefined;
-        changedAt = Number.NEGATIVE_INFINITY;
-      };
-    },
+    subscribe: listeners.add,
   };
 }
 

@@ -1,5 +1,5 @@
 import { backendError } from '../errors.ts';
-import { jsonTypeOf } from '../operations/input.ts';
+import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 
 type JsonType = ReturnType<typeof jsonTypeOf>;
@@ -48,9 +48,6 @@ function toBoolean(argument: unknown): boolean | undefined {
   const word = typeof argument === 'string' ? argument.trim().toLowerCase() : undefined;
   return word === 'true' ? true : word === 'false' ? false : undefined;
 }
-
-/** The largest integer GraphQL's `Int` holds; no argument needs more. */
-const maxInt = 2 ** 31 - 1;
 
 function toNumber(argument: unknown, type: JsonType): number | undefined {
   const isText = typeof argument === 'string' && argument.trim() !== '';

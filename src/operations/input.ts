@@ -21,6 +21,9 @@ function plain({ $schema, type, anyOf, ...bounds }: Record<string, unknown>): Js
   return bounds;
 }
 
+/** The largest integer GraphQL's `Int` holds; no argument needs more. */
+export const maxInt = 2 ** 31 - 1;
+
 /** The kind of JSON value a variable takes, for those who read it from text or check it by hand. */
 export function jsonTypeOf({ type }: Variable): 'string' | 'boolean' | 'integer' | 'number' {
   const named = getNamedType(type);

@@ -2,7 +2,7 @@ import { encodeGlobalID } from '@pothos/plugin-relay';
 import { notInTime } from '../backends/ask.ts';
 import { type Backend, readSource, readValue } from '../backends/backend.ts';
 import { answersInTime, patienceMs } from '../backends/patience.ts';
-import { backendOrDefault, findBackend } from '../backends/registry.ts';
+import { backendNamed, backendOrDefault, findBackend } from '../backends/registry.ts';
 import type { Call } from '../call.ts';
 import { type BackendKind, type BackendStatus, backendKinds, type Capabilities, type Loading } from '../domain.ts';
 import { combine } from '../live/derive.ts';
@@ -119,10 +119,7 @@ async function rowsOf<R>(source: Source<Rows<R>>, call: Call): Promise<readonly 
 builder.node(BackendRef, {
   description: 'A server that runs models, as this gateway knows it.',
   id: { resolve: ({ backend }) => backend.name },
-  loadOne: (name, { gateway }) => {
-    const backend = gateway.registry.backends.find(each => each.name === name);
-    return backend && { backend };
-  },
+  loadOne: (name, context) => backendView(context, name),
   fields: t => ({
     name: t.string({ description: 'What callers name it by.', resolve: ({ backend }) => backend.name }),
     kind: t.field({ type: BackendKindEnum, resolve: ({ backend }) => backend.driver.kind }),
@@ -210,7 +207,7 @@ builder.node(BackendRef, {
 
 /** The view of the backend of that name, as an edge from something it has. */
 export function backendView(context: Context, name: string): BackendView | undefined {
-  const backend = context.gateway.registry.backends.find(each => each.name === name);
+  const backend = backendNamed(context.gateway.registry, name);
   return backend && { backend };
 }
 

@@ -1,5 +1,5 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { findBackend } from '../backends/registry.ts';
+import { backendNamed, findBackend } from '../backends/registry.ts';
 import { findOn } from '../backends/resolve.ts';
 import { type Job, jobPhases, type Model } from '../domain.ts';
 import { GatewayError } from '../errors.ts';
@@ -48,7 +48,7 @@ builder.node(JobRef, {
       nullable: true,
       description: 'The model, once the backend has it.',
       resolve: async (job, _, { gateway, call }) => {
-        const backend = gateway.registry.backends.find(each => each.name === job.backend);
+        const backend = backendNamed(gateway.registry, job.backend);
         if (!backend) return undefined;
         try {
           return (await findOn(call, backend, job.model)).model;
@@ -88,7 +88,7 @@ builder.node(JobRef, {
 
 /** The jobs that concern a model, however they spelled its name. */
 export function jobsOf(gateway: Gateway, model: Model): readonly Job[] {
-  const driver = gateway.registry.backends.find(backend => backend.name === model.backend)?.driver;
+  const driver = backendNamed(gateway.registry, model.backend)?.driver;
   return gateway.jobs.store
     .list()
     .filter(job => job.backend === model.backend && driver?.find([model], job.model) !== undefined);

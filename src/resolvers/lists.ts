@@ -2,6 +2,7 @@ import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends, type ListName, type RowsOf } from '../backends/ask.ts';
 import type { Backend } from '../backends/backend.ts';
+import { backendNamed } from '../backends/registry.ts';
 import { invalidRequest, isTimeout, quoted } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Watch } from '../live/watch.ts';
@@ -78,7 +79,7 @@ export async function findRow<L extends ListName>(
   keyOf: (row: RowsOf<L>) => string,
 ): Promise<RowsOf<L> | undefined> {
   const { backend: name, name: key } = parsePlacedId(id);
-  const backend = gateway.registry.backends.find(each => each.name === name);
+  const backend = backendNamed(gateway.registry, name);
   if (!backend) return undefined;
   const { rows } = await askBackends(call, [backend], list);
   return rows.find(row => keyOf(row) === key);

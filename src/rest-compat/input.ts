@@ -1,5 +1,5 @@
 import { invalidRequest } from '../errors.ts';
-import { jsonTypeOf } from '../operations/input.ts';
+import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 import type { Route } from './routes.ts';
 
@@ -26,9 +26,6 @@ export function variablesOfQuery(
   }
   return variables;
 }
-
-/** The largest integer GraphQL's `Int` holds. */
-const maxInt = 2 ** 31 - 1;
 
 /** A value written in a URL. */
 function fromText(variable: Variable, text: string): unknown {

@@ -7,13 +7,10 @@ import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
 import type { Context } from '../resolvers/builder.ts';
 import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from './input.ts';
-import { matchRoute, type Route, routesOf } from './routes.ts';
+import { type Match, matchRoute, type Route, routesOf } from './routes.ts';
 
 /** A request as far as a route needs it. */
 interface RestRequest {
-  readonly method: string;
-  /** Without the query, not decoded. */
-  readonly path: string;
   readonly query: URLSearchParams;
   readonly body: string;
   readonly ifNoneMatch: string | undefined;
@@ -33,8 +30,8 @@ export interface RestOptions {
 
 export interface Rest {
   /** Which operation a request is for; undefined when the path is none of ours. */
-  match(method: string, path: string): ReturnType<typeof matchRoute>;
-  respond(request: RestRequest, call: Call): Promise<RestResponse>;
+  match(method: string, path: string): Match;
+  respond(match: Match, request: RestRequest, call: Call): Promise<RestResponse>;
 }
 
 /** Bytes of a body that are read; the rest is cut off, so a larger document fails as broken JSON. */
@@ -79,8 +76,7 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
 
   return {
     match: (method, path) => matchRoute(routes, method, path),
-    async respond(request, call) {
-      const match = matchRoute(routes, request.method, request.path);
+    async respond(match, request, call) {
       if (!match) return textResponse(404, '404 page not found');
       if ('redirect' in match) return redirectTo(match.redirect, request.query);
       if ('allow' in match) return textResponse(405, 'Method Not Allowed', { allow: match.allow.join(', ') });

@@ -30,8 +30,9 @@ function face(...drivers: FakeDriver[]) {
     },
     async get(path: string, { ifNoneMatch, caller }: { ifNoneMatch?: string | undefined; caller?: Caller } = {}) {
       const [only = '', query] = `/api/v1/${path}`.split('?');
-      const request = { method: 'GET', path: only, query: new URLSearchParams(query), body: '', ifNoneMatch };
-      const { status, headers, body } = await rest.respond(request, callOf(caller && { caller }));
+      const request = { query: new URLSearchParams(query), body: '', ifNoneMatch };
+      const match = rest.match('GET', only);
+      const { status, headers, body } = await rest.respond(match, request, callOf(caller && { caller }));
       return { status, headers, etag: headers.etag ?? '', text: String(body) };
     },
   };

@@ -87,7 +87,7 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
       return { document, operation, params };
     },
     async execute(prepared, context) {
-      const bounded = { ...context, rows: { left: maxRows } };
+      const bounded = boundedOf(context);
       const { execute } = (await pipeline()).getEnveloped(bounded);
       return rendered((await execute(argsOf(prepared, bounded))) as ExecutionResult, bounded);
     },
@@ -96,7 +96,7 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
       return Symbol.asyncIterator in events ? events : rendered(events, context);
     },
     async executeEvent(prepared, context, event) {
-      const bounded = { ...context, rows: { left: maxRows } };
+      const bounded = boundedOf(context);
       return rendered(await execute({ ...argsOf(prepared, bounded), rootValue: event }), bounded);
     },
   };
@@ -106,6 +106,9 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
     return { schema, document, contextValue: context, variableValues, operationName };
   }
 }
+
+/** The same context for one answer, which may hold so many rows. */
+const boundedOf = (context: Context): Context => ({ ...context, rows: { left: maxRows } });
 
 async function createPipeline(schema: GraphQLSchema, operations: readonly Operation[]) {
   const { createYoga } = await import('graphql-yoga');
