@@ -7,6 +7,11 @@ export interface Caller {
   readonly name: string;
   readonly anonymous: boolean;
   readonly scope: string;
+  /**
+   * The token that this caller's work at a Kubernetes API server is done with; absent where the gateway's own identity does
+   * it. A function, so that no log and no message can show it by accident.
+   */
+  readonly token?: (() => string) | undefined;
 }
 
 const anonymous: Caller = { name: 'service-account', anonymous: true, scope: '' };
