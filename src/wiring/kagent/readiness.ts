@@ -1,0 +1,48 @@
+import { isRecord, textOf } from './values.ts';
+
+/** Whether kagent takes a ModelConfig as it is, and in whose words. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly message?: string | undefined;
+}
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+}
+
+export const notReconciled = 'not yet reconciled';
+
+/** Read from the conditions of a `status`, whatever that is. */
+export function readinessOf(status: unknown): Readiness {
+  const conditions = conditionsOf(status);
+  const accepted = conditions.find(({ type }) => type === 'Accepted');
+  if (!accepted) return { ready: false, message: notReconciled };
+  if (accepted.status !== 'True') return { ready: false, message: wordsOf(accepted) };
+  // Versions before 1.0 do not report whether references resolve.
+  const resolved = conditions.find(({ type }) => type === 'ResolvedRefs');
+  if (resolved && resolved.status !== 'True') return { ready: false, message: wordsOf(resolved) };
+  return { ready: true, message: accepted.message };
+}
+
+function conditionsOf(status: unknown): Condition[] {
+  const rows = isRecord(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  return rows.flatMap(row => {
+    if (!isRecord(row) || typeof row.type !== 'string') return [];
+    const { type, reason, message } = row;
+    return [{ type, status: textOf(row.status) ?? 'Unknown', reason: textOf(reason), message: shortened(message) }];
+  });
+}
+
+const wordsOf = ({ type, status, reason, message }: Condition) =>
+  message ?? `${type} is ${status}${reason ? ` (${reason})` : ''}`;
+
+/** Messages reach everybody who watches; what is longer than this is no message. */
+const maxMessage = 4_096;
+
+function shortened(message: unknown): string | undefined {
+  const text = textOf(message);
+  return text && text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text;
+}
