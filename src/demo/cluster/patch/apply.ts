@@ -1,0 +1,175 @@
+import { badRequest, PatchError } from './error.ts';
+import { below, type Field, type FieldSet, fieldAt, itemStep, leavesOf, minus, pathOf, union } from './fields.ts';
+import { isList, isObject, type Json, type JsonObject, same } from './json.ts';
+import { isSameManager, type Manager, managersOf, timestamp, type Writing, withManagers } from './managers.ts';
+import type { Structure } from './structure.ts';
+
+/** Server-side apply: an object that says what its manager wants of it and nothing else. */
+export function serverSideApply(
+  current: JsonObject | undefined,
+  wanted: Json,
+  writing: Writing,
+  force: boolean,
+): JsonObject {
+  if (!isObject(wanted)) throw badRequest('error decoding YAML: cannot unmarshal value into an object');
+  if (typeof wanted.apiVersion !== 'string' || typeof wanted.kind !== 'string') {
+    throw badRequest("Object 'Kind' or 'apiVersion' is missing in the patch");
+  }
+  const metadata = isObject(wanted.metadata) ? wanted.metadata : {};
+  if (metadata.managedFields !== undefined) throw badRequest('metadata.managedFields must be nil');
+
+  const { structure } = writing;
+  const leaves = leavesOf(wanted, structure);
+  const fields: FieldSet = new Set(leaves.keys());
+  const self = {
+    manager: writing.fieldManager,
+    operation: 'Apply' as const,
+    apiVersion: wanted.apiVersion,
+    subresource: writing.subresource,
+  };
+  const known = knownManagers(current, writing);
+  const own = known.find(entry => isSameManager(entry, self));
+  const others = known.filter(entry => entry !== own);
+
+  const standing = current ? leavesOf(current, structure) : new Map<Field, Json>();
+  const changed = new Set([...fields].filter(field => !same(standing.get(field), leaves.get(field))));
+  const taken = others.map(entry => ({ entry, lost: lostTo(changed, leaves, entry.fields) }));
+  const conflicts = taken.flatMap(({ entry, lost }) => [...lost].map(field => ({ entry, field })));
+  if (conflicts.length > 0 && !force) throw conflictError(conflicts);
+
+  const left = taken.map(({ entry, lost }) => ({ ...entry, fields: minus(entry.fields, lost) }));
+  const owned = left.reduce((all, entry) => union(all, entry.fields), fields);
+  const dropped = new Set([...minus(own?.fields ?? [], fields)].filter(field => !isOwned(field, owned)));
+  const merged = merge(current ?? {}, wanted, [], structure) as JsonObject;
+  const result = without(merged, dropped, structure);
+
+  const isUnchanged =
+    own && own.apiVersion === self.apiVersion && sameFields(own.fields, fields) && sameContent(result, current);
+  const time = isUnchanged ? own.time : timestamp(writing.now);
+  return withManagers(result, [...left, { ...self, time, fields }]);
+}
+
+/** What was there before its managers were written down belongs to one that nobody is. */
+function knownManagers(current: JsonObject | undefined, { structure, now }: Writing): readonly Manager[] {
+  const known = managersOf(current);
+  if (!current || known.length > 0) return known;
+  const first: Manager = {
+    manager: 'before-first-apply',
+    operation: 'Update',
+    apiVersion: String(current.apiVersion ?? ''),
+    subresource: undefined,
+    time: timestamp(now),
+    fields: new Set(leavesOf(current, structure).keys()),
+  };
+  return [first];
+}
+
+/** Of another manager's fields those that a change takes: the very field, or what a value in its place leaves no room for. */
+function lostTo(changed: FieldSet, leaves: ReadonlyMap<Field, Json>, fields: FieldSet): FieldSet {
+  const lost = new Set<Field>();
+  for (const field of changed) {
+    if (fields.has(field)) lost.add(field);
+    const value = leaves.get(field);
+    if (isObject(value) || isList(value) || value === true) continue;
+    for (const other of fields) if (other.startsWith(below(field))) lost.add(other);
+  }
+  return lost;
+}
+
+const isOwned = (field: Field, owned: FieldSet) =>
+  owned.has(field) || [...owned].some(other => other.startsWith(below(field)));
+
+const sameFields = (a: FieldSet, b: FieldSet) => a.size === b.size && [...a].every(field => b.has(field));
+
+/** Whether two objects say the same, whoever said it. */
+function sameContent(a: JsonObject, b: JsonObject | undefined): boolean {
+  if (!b || !isObject(a.metadata) || !isObject(b.metadata)) return false;
+  const bare = (object: JsonObject, metadata: JsonObject) => ({
+    ...object,
+    metadata: { ...metadata, managedFields: null },
+  });
+  return same(bare(a, a.metadata), bare(b, b.metadata));
+}
+
+function conflictError(conflicts: readonly { readonly entry: Manager; readonly field: Field }[]): PatchError {
+  const causes = conflicts.map(({ entry, field }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with ${spelled(entry)}`,
+    field: pathOf(field),
+  }));
+  const [only] = conflicts;
+  if (conflicts.length === 1 && only) {
+    const words = `Apply failed with 1 conflict: conflict with ${spelled(only.entry)}: ${pathOf(only.field)}`;
+    return new PatchError(409, 'Conflict', words, causes);
+  }
+  const byManager = Map.groupBy(conflicts, ({ entry }) => spelled(entry));
+  const blocks = [...byManager]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([manager, of]) => {
+      return [`conflicts with ${manager}:`, ...of.map(({ field }) => `- ${pathOf(field)}`)].join('\n');
+    });
+  const words = `Apply failed with ${conflicts.length} conflicts: ${blocks.join('\n')}`;
+  return new PatchError(409, 'Conflict', words, causes);
+}
+
+function spelled({ manager, operation, apiVersion, subresource }: Manager): string {
+  const name = JSON.stringify(manager) + (subresource === undefined ? '' : ` with subresource "${subresource}"`);
+  return operation === 'Update' ? `${name} using ${apiVersion}` : name;
+}
+
+function merge(current: Json | undefined, wanted: Json, names: readonly string[], structure: Structure): Json {
+  if (isObject(wanted) && isObject(current) && structure(names, wanted).kind === 'members') {
+    const result: Record<string, Json> = { ...current };
+    for (const [name, value] of Object.entries(wanted)) {
+      if (value === null) delete result[name];
+      else result[name] = merge(result[name], value, [...names, name], structure);
+    }
+    return result;
+  }
+  if (!isList(wanted) || !isList(current)) return wanted;
+  const merging = structure(names, wanted);
+  if (merging.kind === 'atomic') return wanted;
+  const byStep = new Map(current.map(item => [itemStep(item, merging), item]));
+  for (const item of wanted) {
+    const step = itemStep(item, merging);
+    byStep.set(step, mergeItem(byStep.get(step), item, names, structure));
+  }
+  return [...byStep.values()];
+}
+
+/** An item of a list is a map that is merged member by member. */
+function mergeItem(current: Json | undefined, item: Json, names: readonly string[], structure: Structure): Json {
+  if (!isObject(current) || !isObject(item)) return item;
+  const merged = Object.entries(item).map(([name, value]) => [
+    name,
+    merge(current[name], value, [...names, name], structure),
+  ]);
+  return { ...current, ...Object.fromEntries(merged) };
+}
+
+/** The object without some of its fields, and without the maps and lists that this leaves empty. */
+function without(object: JsonObject, dropped: FieldSet, structure: Structure): JsonObject {
+  function kept(value: Json, steps: readonly string[], names: readonly string[]): Json | undefined {
+    if (steps.length > 0 && dropped.has(fieldAt(steps))) return undefined;
+    if (isObject(value)) return structure(names, value).kind === 'atomic' ? value : keptMembers(value, steps, names);
+    if (!isList(value)) return value;
+    const merging = structure(names, value);
+    if (merging.kind === 'atomic') return value;
+    const items = value.flatMap(item => {
+      const at = [...steps, itemStep(item, merging)];
+      if (dropped.has(fieldAt(at))) return [];
+      return isObject(item) ? (keptMembers(item, at, names) ?? []) : [item];
+    });
+    return items.length === 0 && value.length > 0 ? undefined : items;
+  }
+
+  function keptMembers(value: JsonObject, steps: readonly string[], names: readonly string[]): JsonObject | undefined {
+    const entries = Object.entries(value).flatMap(([name, member]) => {
+      const left = kept(member, [...steps, `f:${name}`], [...names, name]);
+      return left === undefined ? [] : [[name, left] as const];
+    });
+    return entries.length === 0 && Object.keys(value).length > 0 ? undefined : Object.fromEntries(entries);
+  }
+
+  return dropped.size === 0 ? object : (keptMembers(object, [], []) ?? {});
+}
