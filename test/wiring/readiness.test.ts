@@ -15,14 +15,8 @@ test('the conditions say whether it is ready', () => {
       [accepted('True', 'accepted'), resolved('False', 'Secret kagent/key not found')],
       { ready: false, message: 'Secret kagent/key not found' },
     ],
-    [
-      [resolved('False', 'Secret kagent/key not found'), accepted('False', 'no')],
-      { ready: false, message: 'no' },
-    ],
-    [
-      [resolved('True', 'resolved'), accepted('True', 'accepted')],
-      { ready: true, message: 'accepted' },
-    ],
+    [[resolved('False', 'Secret kagent/key not found'), accepted('False', 'no')], { ready: false, message: 'no' }],
+    [[resolved('True', 'resolved'), accepted('True', 'accepted')], { ready: true, message: 'accepted' }],
     [[accepted('True', 'accepted')], { ready: true, message: 'accepted' }],
     [[accepted('True')], { ready: true, message: undefined }],
     // Who decided, when nobody says why.

@@ -44,26 +44,29 @@ export function namesOf(
 }
 
 /** Whether one of ours can be this backend's: one that names no backend can be anybody's. */
-const canBe = ({ ref }: Row, backend: string) => ref.managed && (ref.backend === undefined || ref.backend === backend);
+export const canBe = ({ ref }: Row, backend: string) =>
+  ref.managed && (ref.backend === undefined || ref.backend === backend);
 
 /**
  * Ours of a model, the one that counts first: those whose annotation names it, of which this backend's before those that
- * name none; else one of the model's names whose annotation names nothing.
+ * name none; then those of the model's names whose annotation names nothing.
  */
 export function oursOf(
   index: Index,
   { backend, reference }: Pick<WirableModel, 'backend' | 'reference'>,
-  names: () => readonly string[],
+  names: readonly string[],
 ): readonly Row[] {
-  const annotated = (index.ofReference.get(reference) ?? []).filter(row => canBe(row, backend));
-  if (annotated.length > 0)
-    return annotated.length === 1
-      ? annotated
-      : annotated.toSorted((a, b) => Number(a.ref.backend === undefined) - Number(b.ref.backend === undefined));
-  return names().flatMap(name => {
+  const annotated = annotatedOf(index, backend, reference);
+  const named = names.flatMap(name => {
     const row = index.named.get(name);
     return row && row.annotated === undefined && canBe(row, backend) ? [row] : [];
   });
+  return [...annotated, ...named];
+}
+
+function annotatedOf(index: Index, backend: string, reference: string): readonly Row[] {
+  const rows = (index.ofReference.get(reference) ?? []).filter(row => canBe(row, backend));
+  return rows.toSorted((a, b) => Number(a.ref.backend === undefined) - Number(b.ref.backend === undefined));
 }
 
 /** Somebody else's that leads agents to the same model, where that counts. */
@@ -80,11 +83,14 @@ export function foreignOf(index: Index, { url, shared }: AgentAccess, models: re
 /** What agents know, for readers. */
 export function knownOf(rows: readonly Row[], prefix: string): Known {
   const index = indexOf(rows);
+  const unannotated = rows.some(({ ref, annotated }) => ref.managed && annotated === undefined);
   return {
     refs: rows.map(({ ref }) => ref),
     of(model) {
       const { access } = model;
-      const [ours] = oursOf(index, model, () => namesOf(model, prefix));
+      // Names take time to compute, and are needed only for what has lost its annotation.
+      const [annotated] = annotatedOf(index, model.backend, model.reference);
+      const ours = annotated ?? (unannotated ? oursOf(index, model, namesOf(model, prefix))[0] : undefined);
       return (ours ?? foreignOf(index, access, [access.model, access.object ?? access.model]))?.ref;
     },
   };

@@ -31,7 +31,8 @@ export function nameOnBackend(name: string, backend: string, reference: string):
 /** The name of the Secret that holds what a ModelConfig shows instead of a key. */
 export function placeholderNameOf(modelConfig: string): string {
   const suffix = '-api-key';
-  const name = modelConfig.length + suffix.length > maxLength ? cut(modelConfig, maxLength - suffix.length) : modelConfig;
+  const name =
+    modelConfig.length + suffix.length > maxLength ? cut(modelConfig, maxLength - suffix.length) : modelConfig;
   return name + suffix;
 }
 

@@ -1,0 +1,47 @@
+import type { Call } from '../../call.ts';
+import { type Secret, secrets } from '../../kubernetes/resource.ts';
+import { codeOf, type Place } from './look.ts';
+import { isOurs, type Row } from './modelConfig.ts';
+import { placeholderNameOf } from './names.ts';
+import { placeholderSecret } from './shapes.ts';
+
+/** The Secret that a ModelConfig reads, if it is the one that we make for it. */
+export const placeholderRead = ({ ref }: Row): string | undefined =>
+  ref.apiKeySecret === placeholderNameOf(ref.name) ? ref.apiKeySecret : undefined;
+
+/** Makes the Secret unless one of that name is there, whoever made it; answers it when it was made now. */
+export async function ensureSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
+  const { client, namespace } = place;
+  if (await findSecret(place, call, name)) return undefined;
+  try {
+    return await client.create(call, secrets, placeholderSecret(name, namespace));
+  } catch (error) {
+    if (codeOf(error) === 'conflict') return undefined;
+    throw error;
+  }
+}
+
+/** The Secret of that name, if we made it. */
+export async function ourSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
+  const secret = await findSecret(place, call, name);
+  return secret && isOurs(secret) ? secret : undefined;
+}
+
+/** Removes this very Secret; one of the same name that came after it stays. */
+export async function removeSecret({ client }: Place, call: Call, { metadata }: Secret): Promise<void> {
+  const { name, namespace, uid } = metadata;
+  try {
+    await client.remove(call, secrets, name, namespace, { uid });
+  } catch (error) {
+    if (codeOf(error) !== 'conflict') throw error;
+  }
+}
+
+async function findSecret({ client, namespace }: Place, call: Call, name: string) {
+  try {
+    return await client.get(call, secrets, name, namespace);
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined;
+    throw error;
+  }
+}

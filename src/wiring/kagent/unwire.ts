@@ -1,0 +1,76 @@
+import type { Call } from '../../call.ts';
+import { conflict, GatewayError, messageOf } from '../../errors.ts';
+import type { Secret } from '../../kubernetes/resource.ts';
+import { codeOf, look, type Place, type Seen } from './look.ts';
+import { namesOf, oursOf } from './match.ts';
+import type { ModelConfig, Row } from './modelConfig.ts';
+import { ourSecret, placeholderRead, removeSecret } from './secret.ts';
+
+/** How often to begin again when what was to be removed is another object by now. */
+const maxAttempts = 3;
+
+/** Removes what is ours of a model, and the Secrets that only that read. Answers what was removed. */
+export async function unwire(
+  place: Place,
+  call: Call,
+  backend: string,
+  reference: string,
+): Promise<readonly ModelConfig[]> {
+  for (let attempt = 1; ; attempt++) {
+    const seen = await look(place, call);
+    const rows = toRemove(seen, place.prefix, backend, reference);
+    try {
+      return await remove(place, call, seen, rows);
+    } catch (error) {
+      if (codeOf(error) !== 'conflict') throw error;
+      if (attempt === maxAttempts)
+        throw conflict(`the ModelConfig of ${reference} is being changed by others at the same time; try again`, {
+          cause: error,
+        });
+    }
+  }
+}
+
+/** Those that name the backend; one that names none is taken for its own only when there is no better. */
+function toRemove({ index }: Seen, prefix: string, backend: string, reference: string): readonly Row[] {
+  const model = { backend, reference };
+  const ours = oursOf(index, model, namesOf(model, prefix));
+  const labelled = ours.filter(({ ref }) => ref.backend !== undefined);
+  return labelled.length > 0 ? labelled : ours;
+}
+
+async function remove(place: Place, call: Call, { resource, index, objects }: Seen, rows: readonly Row[]) {
+  const stillRead = new Set(index.rows.filter(row => !rows.includes(row)).map(({ ref }) => ref.apiKeySecret));
+  const names = rows.map(placeholderRead).filter(name => name !== undefined && !stillRead.has(name));
+  // Looked for before anything is removed, so that whoever may not see Secrets removes nothing by half.
+  const secrets: Secret[] = [];
+  for (const name of names) {
+    const secret = await ourSecret(place, call, name as string);
+    if (secret) secrets.push(secret);
+  }
+  const removed: ModelConfig[] = [];
+  for (const { ref } of rows) {
+    const object = objects.get(ref.name) as ModelConfig;
+    // A name that somebody has taken since is not ours any more.
+    if (await place.client.remove(call, resource, ref.name, place.namespace, { uid: object.metadata.uid }))
+      removed.push(object);
+  }
+  for (const secret of secrets) await removeLast(place, call, secret);
+  return removed;
+}
+
+async function removeLast(place: Place, call: Call, secret: Secret) {
+  try {
+    await removeSecret(place, call, secret);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const name = `${place.namespace}/${secret.metadata.name}`;
+    throw new GatewayError(
+      error.code,
+      `the ModelConfig is removed, but its Secret ${name} is not: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

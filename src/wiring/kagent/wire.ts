@@ -1,0 +1,200 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Call, detached } from '../../call.ts';
+import type { WirableModel } from '../../domain.ts';
+import { conflict, messageOf, unavailable, unsupported } from '../../errors.ts';
+import { apiVersionOf, type Resource } from '../../kubernetes/resource.ts';
+import type { ApiKey } from '../wiring.ts';
+import { codeOf, look, type Place, type Seen } from './look.ts';
+import { type ModelConfig, type Row, rowOf } from './modelConfig.ts';
+import { type Plan, planOf } from './plan.ts';
+import { ensureSecret, ourSecret, placeholderRead, removeSecret } from './secret.ts';
+import { checkKey, modelConfigOf, type Spec, specOf } from './shapes.ts';
+
+/** How often to begin again when somebody else wrote in between. */
+const maxAttempts = 3;
+/** Milliseconds that taking back may take; nobody waits for it. */
+const undoMs = 5_000;
+
+/** How to take back what was done. */
+interface Undo {
+  readonly what: string;
+  /** The Secret that was made. */
+  readonly secret?: string;
+  run(call: Call): Promise<unknown>;
+}
+
+type Write = Exclude<Plan, { readonly answer: Row }>;
+
+/** What makes the model known by now, and the object itself where it was written. */
+export interface Wired {
+  readonly row: Row;
+  readonly written?: ModelConfig;
+}
+
+/**
+ * Writes the ModelConfig of a model. The Secret it reads comes before it, and what it no longer needs goes after it. What
+ * fails half way is taken back.
+ */
+export async function wire(place: Place, call: Call, model: WirableModel, apiKey?: ApiKey): Promise<Wired> {
+  checkKey(model, apiKey);
+  const undo: Undo[] = [];
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const seen = await look(place, call);
+      const plan = planOf(seen.index, model, place.prefix);
+      if ('answer' in plan) {
+        await takeBack(call, undo);
+        return { row: plan.answer };
+      }
+      try {
+        return await write(place, call, seen, plan, model, apiKey, undo);
+      } catch (error) {
+        if (!isRace(error)) throw error;
+        if (attempt === maxAttempts)
+          throw conflict(
+            `ModelConfig ${place.namespace}/${plan.name} is being changed by others at the same time; try again`,
+            { cause: error },
+          );
+      }
+    }
+  } catch (error) {
+    await takeBack(call, undo);
+    throw error;
+  }
+}
+
+/** Somebody else was faster: the name is taken by now, or the object is another, or gone. */
+const isRace = (error: unknown) => ['conflict', 'not_found'].includes(codeOf(error) ?? '');
+
+async function write(
+  place: Place,
+  call: Call,
+  { resource, index, objects }: Seen,
+  { name, before, superseded }: Write,
+  model: WirableModel,
+  apiKey: ApiKey | undefined,
+  undo: Undo[],
+): Promise<Wired> {
+  const { client, namespace } = place;
+  const spec = specOf(name, model, apiKey);
+  const old = before && objects.get(name);
+  const object = modelConfigOf({ resource, namespace }, name, model, spec, old);
+  if (!apiKey?.secret && spec.apiKeySecret !== undefined) await makeSecret(place, call, spec.apiKeySecret, undo);
+  for (const row of superseded) await supersede(place, call, resource, objects.get(row.ref.name), undo);
+  const written = old ? await replace(place, call, resource, old, object) : await create(place, call, resource, object);
+  const lost = lostFields(spec, written.spec);
+  if (lost.length > 0) {
+    undo.push({
+      what: `ModelConfig ${namespace}/${name}`,
+      run: later => unwrite(place, later, resource, written, old),
+    });
+    throw unsupported(
+      `${apiVersionOf(resource)} of this cluster has no ${lost.join(', ')} in ModelConfigs, so agents could not reach ` +
+        `${model.reference}; upgrade kagent`,
+    );
+  }
+  const gone = new Set([...superseded, ...(before ? [before] : [])]);
+  const stillRead = new Set(index.rows.filter(row => !gone.has(row)).map(({ ref }) => ref.apiKeySecret));
+  const unread = [...gone]
+    .map(placeholderRead)
+    .filter(each => each !== undefined && each !== spec.apiKeySecret && !stillRead.has(each));
+  for (const secret of unread) await dropSecret(place, call, secret as string);
+  // An attempt before this one may have made one for another name.
+  await takeBack(
+    call,
+    undo.filter(({ secret }) => secret !== undefined && secret !== spec.apiKeySecret),
+  );
+  return { row: rowOf(written, resource, namespace), written };
+}
+
+async function makeSecret(place: Place, call: Call, name: string, undo: Undo[]) {
+  const made = await inNamespace(place, ensureSecret(place, call, name));
+  if (!made) return;
+  const run = async (later: Call) => {
+    const { index } = await look(place, later);
+    // Somebody else's work may rely on it by now.
+    if (index.rows.every(({ ref }) => ref.apiKeySecret !== name)) await removeSecret(place, later, made);
+  };
+  undo.push({ what: `Secret ${place.namespace}/${name}`, secret: name, run });
+}
+
+/** Removed before the new one is written: a pair would last if we ended in between, and one that is missing is written again. */
+async function supersede(
+  { client, namespace }: Place,
+  call: Call,
+  resource: Resource<ModelConfig>,
+  object: ModelConfig | undefined,
+  undo: Undo[],
+) {
+  if (!object) return;
+  const { name, uid, labels, annotations } = object.metadata;
+  if (!(await client.remove(call, resource, name, namespace, { uid }))) return;
+  const again = { ...object, metadata: { name, namespace, labels, annotations } };
+  undo.push({ what: `ModelConfig ${namespace}/${name}`, run: later => client.create(later, resource, again) });
+}
+
+const create = (place: Place, call: Call, resource: Resource<ModelConfig>, object: ModelConfig) =>
+  inNamespace(place, place.client.create(call, resource, object));
+
+/** The whole object, unless it says the same already. */
+function replace(
+  { client }: Place,
+  call: Call,
+  resource: Resource<ModelConfig>,
+  old: ModelConfig,
+  object: ModelConfig,
+) {
+  const said = ({ spec, metadata: { labels, annotations } }: ModelConfig) => ({ spec, labels, annotations });
+  return isDeepStrictEqual(said(old), said(object)) ? old : client.replace(call, resource, object);
+}
+
+/** Creating says that something is not there: that can only be the namespace. */
+async function inNamespace<T>({ namespace }: Place, creation: Promise<T>): Promise<T> {
+  try {
+    return await creation;
+  } catch (error) {
+    if (codeOf(error) !== 'not_found') throw error;
+    throw unavailable(`the namespace ${namespace} of ModelConfigs does not exist; create it, or configure another`, {
+      cause: error,
+    });
+  }
+}
+
+/** Fields that the API server did not keep, as it does with those that are not in its schema. */
+const lostFields = (spec: Spec, kept: unknown) =>
+  Object.keys(spec).filter(field => (kept as Record<string, unknown> | undefined)?.[field] === undefined);
+
+function unwrite(
+  { client, namespace }: Place,
+  call: Call,
+  resource: Resource<ModelConfig>,
+  { metadata: { name, uid, resourceVersion } }: ModelConfig,
+  old: ModelConfig | undefined,
+): Promise<unknown> {
+  if (!old) return client.remove(call, resource, name, namespace, { uid });
+  return client.replace(call, resource, { ...old, metadata: { ...old.metadata, resourceVersion } });
+}
+
+/** The model is wired whatever comes of this. */
+async function dropSecret(place: Place, call: Call, name: string) {
+  try {
+    const secret = await ourSecret(place, call, name);
+    if (secret) await removeSecret(place, call, secret);
+  } catch (error) {
+    call.log.warn(
+      { err: error, secret: `${place.namespace}/${name}` },
+      'a placeholder Secret that nothing reads is left',
+    );
+  }
+}
+
+async function takeBack(call: Call, undo: Undo[]) {
+  const later = detached(call, AbortSignal.timeout(undoMs));
+  for (const { what, run } of undo.toReversed()) {
+    try {
+      await run(later);
+    } catch (error) {
+      call.log.warn({ err: error }, `half of a wiring is left: ${what}: ${messageOf(error)}`);
+    }
+  }
+}
