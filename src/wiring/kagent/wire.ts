@@ -75,7 +75,7 @@ async function write(
   apiKey: ApiKey | undefined,
   undo: Undo[],
 ): Promise<Wired> {
-  const { client, namespace } = place;
+  const { namespace } = place;
   const spec = specOf(name, model, apiKey);
   const old = before && objects.get(name);
   const object = modelConfigOf({ resource, namespace }, name, model, spec, old);
