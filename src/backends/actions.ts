@@ -1,12 +1,14 @@
 import { type Call, detached } from '../call.ts';
-import type { Job } from '../domain.ts';
-import { messageOf } from '../errors.ts';
+import type { Job, ModelConfigRef } from '../domain.ts';
+import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
-import { isTimeUp } from './backend.ts';
+import type { WiringTarget } from '../wiring/wiring.ts';
+import { type Backend, isTimeUp } from './backend.ts';
+import type { Documents } from './documents/registration.ts';
 import { backendOrDefault, findBackend, given, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
-import { type Wiring, wiringIsOff } from './wiring.ts';
+import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
 
 /** What callers can have done to models: each checks in the contract's order, acts, and leaves one line in the log. */
 export interface Actions {
@@ -14,8 +16,12 @@ export interface Actions {
   readonly jobs: Jobs;
   /** Keep-alive of loads that name none. */
   readonly defaultKeepAlive: string;
-  /** What makes models known to agents; absent without Kubernetes. */
-  readonly wiring?: Wiring | undefined;
+  /** What makes models known to agents. */
+  readonly wiring?: WiringTarget | undefined;
+  /** Why there is none. */
+  readonly wiringOff?: string | undefined;
+  /** Where backends can be registered; absent without Kubernetes or a namespace. */
+  readonly documents?: Documents | undefined;
 }
 
 export interface PullInput {
@@ -27,27 +33,52 @@ export interface PullInput {
 }
 
 /** Starts a pull, or joins the one that runs. Nothing about the model is checked here: an unknown one is a failed job. */
-export function pullModel({ registry, jobs }: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+  const { registry, jobs, wiring } = actions;
   const backend = backendOrDefault(registry, input.backend);
+  const { driver, name } = backend;
   requireCapability(backend, 'pull');
-  if (input.wire) throw wiringIsOff();
+  if (input.wire) requireWiring(actions);
+  if (input.wire && wiredWhenServed(driver))
+    throw invalidRequest(`models on ${name} are wired when loaded (served), not when pulled`);
   const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
   const spec = {
     ...request,
     type: 'pull',
-    backend: backend.name,
-    key: backend.driver.canonical(request.model),
-    wire: false,
+    backend: name,
+    key: driver.canonical(request.model),
+    wire: wiring !== undefined && !wiredWhenServed(driver) && (input.wire ?? wiring.info.autoWire),
   } as const;
   return jobs.start(call, spec, async (work, report) => {
     backend.pulls.add(request.model);
     try {
-      for await (const progress of backend.driver.pull?.(work, request) ?? []) report(progress);
+      for await (const progress of driver.pull?.(work, request) ?? []) report(progress);
     } finally {
       backend.pulls.delete(request.model);
       backend.changed();
     }
+    return spec.wire ? wirePulled(actions, work, backend, request.model) : undefined;
   });
+}
+
+/** Makes what was just pulled known to agents. The model stays when that fails. */
+async function wirePulled(
+  actions: Actions,
+  call: Call,
+  backend: Backend,
+  reference: string,
+): Promise<ModelConfigRef | undefined> {
+  try {
+    const { model } = await findOn(call, backend, reference);
+    const wirable = wirableOf(backend.driver, model);
+    if (!wirable) return undefined;
+    const modelConfig = await requireWiring(actions).wire(call, wirable);
+    call.log.info({ modelConfig: modelConfig.name }, 'model wired');
+    return modelConfig;
+  } catch (error) {
+    if (call.signal.aborted) throw error;
+    throw backendError(`pulled ${reference} but wiring failed: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /**
@@ -70,7 +101,8 @@ export interface LoadInput {
  * Brings a model into memory and answers it as it then is. The load goes on when the caller leaves or its deadline passes;
  * a caller whose deadline passes gets the model as it is by then.
  */
-export async function loadModel({ registry, defaultKeepAlive }: Actions, call: Call, input: LoadInput): Promise<Found> {
+export async function loadModel(actions: Actions, call: Call, input: LoadInput): Promise<Found> {
+  const { registry, defaultKeepAlive } = actions;
   const named = findBackend(registry, input.backend);
   if (named) requireCapability(named, 'load');
   const found = await resolveToAct(registry, call, input.reference.trim(), input.backend);
@@ -87,6 +119,7 @@ export async function loadModel({ registry, defaultKeepAlive }: Actions, call: C
       try {
         await backend.driver.load?.(work, { model: model.name, keepAlive, listed: model });
         work.log.info(facts, 'model loaded');
+        await autoWire(actions, work, backend, model);
       } catch (error) {
         work.log.warn({ ...facts, error: messageOf(error) }, 'model load failed');
         throw error;
@@ -127,15 +160,22 @@ export async function unloadModel(
   return found;
 }
 
+/** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */
 export async function deleteModel(
-  { registry }: Actions,
+  { registry, wiring }: Actions,
   call: Call,
-  input: { readonly model: string; readonly backend?: string | null | undefined },
+  input: {
+    readonly model: string;
+    readonly backend?: string | null | undefined;
+    readonly unwire?: boolean | null | undefined;
+  },
 ): Promise<Found> {
   const found = await resolveToAct(registry, call, input.model, input.backend);
-  requireCapability(found.backend, 'delete');
-  await found.backend.driver.remove?.(call, found.model);
-  found.backend.changed();
-  call.log.info({ backend: found.backend.name, model: found.model.name }, 'model deleted');
+  const { backend, model } = found;
+  requireCapability(backend, 'delete');
+  if (input.unwire ?? true) await wiring?.unwire(call, backend.name, model.name);
+  await backend.driver.remove?.(call, model);
+  backend.changed();
+  call.log.info({ backend: backend.name, model: model.name }, 'model deleted');
   return found;
 }

@@ -1,18 +1,48 @@
 import { type Call, createCall } from '../call.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { asGatewayError, GatewayError, timedOut } from '../errors.ts';
+import { asGatewayError, GatewayError, timedOut, unavailable } from '../errors.ts';
+import { createCell } from '../live/cell.ts';
 import { combine } from '../live/derive.ts';
 import type { Failure, Rows } from '../live/events.ts';
+import { follow } from '../live/follow.ts';
 import type { Source } from '../live/source.ts';
 import { type Backend, readSource, usualLookMs } from './backend.ts';
 import { answersInTime, patienceMs } from './patience.ts';
+import { type AskedCapability, canAnswer, given, type Registry } from './registry.ts';
 
 /** The lists that are asked of many backends at once. */
 export type ListName = 'models' | 'loaded' | 'nodes' | 'presets';
 export type RowsOf<L extends ListName> = Backend[L] extends Source<Rows<infer R>> ? R : never;
 
-/** A list over several backends as one source, rows in backend order. */
+/**
+ * A list of the named backend, or of all that can answer it, as one source: rows in backend order. It follows what is
+ * registered: who comes is in the next state, who goes takes its rows along.
+ */
 export function listSource<L extends ListName>(
+  registry: Registry,
+  name: string | null | undefined,
+  list: L,
+  { capability, patience }: { readonly capability?: AskedCapability; readonly patience?: number } = {},
+): Source<Rows<RowsOf<L>>> {
+  const wanted = given(name);
+  return follow(registry.registered, ({ backends }) => {
+    const asked = wanted === undefined ? backends : backends.filter(backend => backend.name === wanted);
+    if (wanted !== undefined && asked.length === 0) return gone(wanted);
+    return listOf(
+      asked.filter(backend => canAnswer(backend, capability)),
+      list,
+      patience,
+    );
+  });
+}
+
+/** No rows, and why: nobody has that name any more. */
+function gone<R>(backend: string): Source<Rows<R>> {
+  const error = unavailable(`${backend} is not registered any more; it is followed again when it is`);
+  return createCell<Rows<R>>({ rows: [], errors: [{ backend, error }] });
+}
+
+function listOf<L extends ListName>(
   backends: readonly Backend[],
   list: L,
   patience = patienceMs,

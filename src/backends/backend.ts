@@ -3,12 +3,14 @@ import { type Call, createCall } from '../call.ts';
 import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { asGatewayError, backendError, GatewayError, isTimeout, messageOf, timedOut } from '../errors.ts';
+import { createCell } from '../live/cell.ts';
 import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
 import { keepRows, keepValue } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
 import { steady } from '../live/steady.ts';
+import type { Known } from '../wiring/wiring.ts';
 import { createCircuit } from './circuit.ts';
 import { patienceMs } from './patience.ts';
 
@@ -46,11 +48,20 @@ export const usualLookMs = 8_500;
 /** At what is busy for us and was seen before, already after this, in ms: before those who wait for its answer lose patience. */
 const busyLookMs = patienceMs * 0.75;
 
+interface BackendOptions {
+  readonly lookMs?: number;
+  /** What agents know of models. */
+  readonly known?: Source<Known> | undefined;
+}
+
+/** Without wiring. */
+const nothingKnown = createCell<Known>({ refs: [], of: () => undefined });
+
 export function createBackend(
   driver: Driver,
   origin: BackendOrigin,
   log: Logger,
-  { lookMs = usualLookMs } = {},
+  { lookMs = usualLookMs, known = nothingKnown }: BackendOptions = {},
 ): Backend {
   const { name } = driver;
   const loads = new Map<string, Promise<void>>();
@@ -135,11 +146,14 @@ export function createBackend(
     origin,
     driver,
     status: steady(health, healthMs),
-    models: derive<[readonly Model[], readonly LoadedModel[]], Rows<Model>>([library, memory], (seen, previous) => {
-      const { rows, errors } = toRows(seen[0]);
-      const running = seen[1].error ? [] : (seen[1].value ?? []);
-      return keepSame(previous, { rows: keepRows(modelName)(previous?.rows, join(rows, running)), errors });
-    }),
+    models: derive<[readonly Model[], readonly LoadedModel[], Known], Rows<Model>>(
+      [library, memory, known],
+      ([listed, loaded, agents], previous) => {
+        const { rows, errors } = toRows(listed);
+        const joined = withAgents(driver, join(rows, loaded.error ? [] : (loaded.value ?? [])), agents.value);
+        return keepSame(previous, { rows: keepRows(modelName)(previous?.rows, joined), errors });
+      },
+    ),
     loaded: derive<[readonly LoadedModel[]], Rows<LoadedModel>>([memory], ([seen]) => toRows(seen)),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
     presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => toRows(seen)),
@@ -173,6 +187,16 @@ function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[]
   return models.map(model => {
     const running = byName.get(model.name);
     return running ? { ...model, running } : model;
+  });
+}
+
+/** Models with what agents know them by. */
+function withAgents(driver: Driver, models: readonly Model[], known: Known | undefined): readonly Model[] {
+  if (!known || known.refs.length === 0) return models;
+  return models.map(model => {
+    const access = driver.agentAccess(model);
+    const modelConfig = access && known.of({ backend: driver.name, reference: model.name, access });
+    return modelConfig ? { ...model, modelConfig } : model;
   });
 }
 

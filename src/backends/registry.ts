@@ -1,14 +1,54 @@
-import type { Capabilities } from '../domain.ts';
+import type { BackendKind, Capabilities } from '../domain.ts';
 import { invalidRequest, noBackend, quoted, unsupported } from '../errors.ts';
+import { createCell } from '../live/cell.ts';
+import type { Source } from '../live/source.ts';
 import type { Backend } from './backend.ts';
+
+/** A document as it was last read. */
+export interface FiledDocument {
+  /** Name of the ConfigMap it is in. */
+  readonly configMap: string;
+  readonly text: string | undefined;
+  /** Why it registers no backend. */
+  readonly error?: string | undefined;
+}
+
+/** What is registered at one moment: backends and what is wrong with documents change in one step. */
+export interface Registered {
+  readonly backends: readonly Backend[];
+  /** By the name of their ConfigMaps. */
+  readonly documents: readonly FiledDocument[];
+}
 
 /** The backends in order: static ones as configured, then registered ones by name. The first is the default. */
 export interface Registry {
+  /** As of now. */
   readonly backends: readonly Backend[];
+  readonly registered: Source<Registered>;
+  /** Whether a kind is configured statically: no document can have it then. */
+  isStatic(kind: string): boolean;
+  /** Replaces everything that documents registered. */
+  register(backends: readonly Backend[], documents: readonly FiledDocument[]): void;
 }
 
-export function createRegistry(backends: readonly Backend[]): Registry {
-  return { backends };
+export function createRegistry(configured: readonly Backend[]): Registry {
+  const cell = createCell<Registered>({ backends: configured, documents: [] });
+  const kinds = new Set<BackendKind>(
+    configured.filter(({ origin }) => origin === 'static').map(({ driver }) => driver.kind),
+  );
+  let backends = configured;
+  return {
+    get backends() {
+      return backends;
+    },
+    registered: cell,
+    isStatic: kind => kinds.has(kind as BackendKind),
+    register(registered, documents) {
+      const byName = registered.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+      backends = [...configured, ...byName];
+      cell.set({ backends, documents });
+    },
+  };
 }
 
 /** How refusals name what a backend cannot do; clients match on these words. */
@@ -63,6 +103,10 @@ export function requireCapability(backend: Backend, capability: AskedCapability)
   if (!backend.driver.capabilities[capability]) throw unsupported(capabilityWords[capability](backend.name));
 }
 
+/** Whether a backend can answer a list that wants a capability, or any list. */
+export const canAnswer = (backend: Backend, capability: AskedCapability | undefined) =>
+  capability === undefined || backend.driver.capabilities[capability];
+
 /** The backends a list is asked of: the named one, or all. Of those, the ones that can answer; none is `unsupported`. */
 export function capableBackends(
   registry: Registry,
@@ -71,8 +115,8 @@ export function capableBackends(
 ): readonly Backend[] {
   const named = findBackend(registry, name);
   const asked = named ? [named] : registry.backends;
-  if (!capability) return asked;
-  const capable = asked.filter(backend => backend.driver.capabilities[capability]);
-  if (capable.length === 0) throw unsupported(capabilityWords[capability](named?.name ?? names(registry)));
+  const capable = asked.filter(backend => canAnswer(backend, capability));
+  if (capability && capable.length === 0)
+    throw unsupported(capabilityWords[capability](named?.name ?? names(registry)));
   return capable;
 }

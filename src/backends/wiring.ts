@@ -1,35 +1,51 @@
-import type { Call } from '../call.ts';
-import type { Model, ModelConfigRef, WiringInfo } from '../domain.ts';
+import { type Call, createCall } from '../call.ts';
+import type { Model, ModelConfigRef, WirableModel } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { conflict, GatewayError, invalidRequest, unsupported } from '../errors.ts';
+import { conflict, GatewayError, invalidRequest, messageOf, unsupported } from '../errors.ts';
+import type { ApiKey, WiringTarget } from '../wiring/wiring.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
 import { backendNamed, findBackend, namedOrOnly, type Registry } from './registry.ts';
 import { resolveModel } from './resolve.ts';
 
-/** How agents show a backend who they are. */
-interface ApiKey {
-  /** By the token of their own caller. */
-  readonly passthrough: boolean;
-  /** By a key that is in a Secret. */
-  readonly secret?: { readonly name: string; readonly key: string } | undefined;
-}
+/** Why models cannot be made known to agents, where the gateway was started without that. */
+export const noKubernetes = 'no Kubernetes access';
 
-/** Makes models known to agents: for each a ModelConfig. */
-export interface Wiring {
-  readonly info: WiringInfo;
-  /** Writes the ModelConfig of a model, or refreshes it. Throws `conflict` when somebody else's has its name. */
-  wire(call: Call, driver: Driver, model: Model, apiKey: ApiKey): Promise<ModelConfigRef>;
-  /** Removes the ModelConfig that we made of a model; one that is not there is no error. */
-  unwire(call: Call, driver: Driver, model: string): Promise<void>;
-  /** What our ModelConfigs of a reference name as their backend; undefined for one that names none. */
-  wiredOn(call: Call, model: string): Promise<readonly (string | undefined)[]>;
+/** What makes models known to agents. Throws `unsupported` where nothing does. */
+export function requireWiring({ wiring, wiringOff = noKubernetes }: Actions): WiringTarget {
+  if (!wiring) throw unsupported(`agent wiring is disabled (${wiringOff})`);
+  return wiring;
 }
-
-export const wiringIsOff = () => unsupported('agent wiring is disabled (no Kubernetes access)');
 
 /** The key of a Secret that holds an API key, unless the caller names another. */
 export const usualSecretKey = 'OPENAI_API_KEY';
+
+/** Backends that serve models as objects of their own have them wired when they are served; others when they are there. */
+export const wiredWhenServed = ({ kind }: Pick<Driver, 'kind'>) => kind === 'kserve';
+
+/** A model as agents are to know it; undefined when nothing serves it. */
+export function wirableOf(driver: Driver, model: Model): WirableModel | undefined {
+  const access = driver.agentAccess(model);
+  return access && { backend: driver.name, reference: model.name, access };
+}
+
+/** Makes a model known that is being used: nobody asked for it, so a failure is a line in the log. */
+export async function autoWire({ wiring }: Actions, call: Call, { driver }: Backend, model: Model): Promise<void> {
+  const wirable = wirableOf(driver, model);
+  if (!wiring?.info.autoWire || wiredWhenServed(driver) || !wirable) return;
+  const { caller, requestId, log, signal } = call;
+  const bounded = createCall({ caller, requestId, log, signal, timeoutMs: autoWireMs });
+  const facts = { backend: driver.name, model: model.name };
+  try {
+    const modelConfig = await wiring.wire(bounded, wirable);
+    log.info({ ...facts, modelConfig: modelConfig.name }, 'model wired');
+  } catch (error) {
+    log.warn({ ...facts, error: messageOf(error) }, 'wiring failed');
+  }
+}
+
+/** What a load waits for its wiring, in milliseconds. */
+const autoWireMs = 5_000;
 
 export interface WireInput {
   readonly model: string;
@@ -45,22 +61,27 @@ export interface Wired {
 }
 
 /** Makes a model known to agents. Doing it again refreshes what is there. */
-export async function wireModel({ registry, wiring }: Actions, call: Call, input: WireInput): Promise<Wired> {
+export async function wireModel(actions: Actions, call: Call, input: WireInput): Promise<Wired> {
+  const { registry } = actions;
   findBackend(registry, input.backend);
-  if (!wiring) throw wiringIsOff();
-  const found = await resolveModel(call, registry, input.model.trim(), input.backend);
-  const modelConfig = await wiring.wire(call, found.backend.driver, found.model, apiKeyOf(input));
-  const facts = { backend: found.backend.name, model: found.model.name, modelConfig: modelConfig.name };
-  found.backend.changed();
-  call.log.info(facts, 'model wired');
-  return { backend: found.backend, modelConfig };
+  const wiring = requireWiring(actions);
+  const { backend, model } = await resolveModel(call, registry, input.model.trim(), input.backend);
+  const apiKey = apiKeyOf(input);
+  const wirable = wirableOf(backend.driver, model);
+  if (!wirable)
+    throw conflict(`${model.name} is not served on ${backend.name}, so agents cannot reach it; load it first`);
+  const modelConfig = await wiring.wire(call, wirable, apiKey);
+  call.log.info({ backend: backend.name, model: model.name, modelConfig: modelConfig.name }, 'model wired');
+  return { backend, modelConfig };
 }
 
-function apiKeyOf({ apiKeyPassthrough, apiKeySecret, apiKeySecretKey }: WireInput): ApiKey {
+/** How the caller wants agents to show who they are; undefined where the backend's own way will do. */
+function apiKeyOf({ apiKeyPassthrough, apiKeySecret, apiKeySecretKey }: WireInput): ApiKey | undefined {
   const name = apiKeySecret?.trim();
   const passthrough = apiKeyPassthrough ?? false;
   if (passthrough && name) throw invalidRequest('apiKeyPassthrough and apiKeySecret are mutually exclusive');
-  return { passthrough, ...(name && { secret: { name, key: apiKeySecretKey?.trim() || usualSecretKey } }) };
+  if (name) return { passthrough, secret: { name, key: apiKeySecretKey?.trim() || usualSecretKey } };
+  return passthrough ? { passthrough } : undefined;
 }
 
 export interface UnwireInput {
@@ -69,19 +90,15 @@ export interface UnwireInput {
 }
 
 /** Takes that back. Answers the backend that the model was wired on; undefined when it is known nowhere, which is fine. */
-export async function unwireModel(
-  { registry, wiring }: Actions,
-  call: Call,
-  input: UnwireInput,
-): Promise<Backend | undefined> {
+export async function unwireModel(actions: Actions, call: Call, input: UnwireInput): Promise<Backend | undefined> {
+  const { registry } = actions;
   const named = namedOrOnly(registry, input.backend);
-  if (!wiring) throw wiringIsOff();
+  const wiring = requireWiring(actions);
   const reference = input.model.trim();
   const backend =
     named ?? (await wiredBackend(registry, wiring, call, reference)) ?? (await owner(registry, call, reference));
   if (!backend) return undefined;
-  await wiring.unwire(call, backend.driver, backend.driver.canonical(reference));
-  backend.changed();
+  await wiring.unwire(call, backend.name, backend.driver.canonical(reference));
   call.log.info({ backend: backend.name, model: reference }, 'model unwired');
   return backend;
 }
@@ -89,11 +106,11 @@ export async function unwireModel(
 /** What is wired says which backend is meant, when one is. What names no backend that there is belongs to the default one. */
 async function wiredBackend(
   registry: Registry,
-  wiring: Wiring,
+  wiring: WiringTarget,
   call: Call,
   reference: string,
 ): Promise<Backend | undefined> {
-  const names = await wiring.wiredOn(call, reference);
+  const names = await wiring.backendsOf(call, reference);
   const { backends } = registry;
   const meant = new Set(names.map(name => backendNamed(registry, name ?? '') ?? backends[0]));
   const wired = backends.filter(backend => meant.has(backend));

@@ -1,5 +1,6 @@
 import type { Call } from '../call.ts';
 import type {
+  AgentAccess,
   BackendKind,
   BackendStatus,
   Capabilities,
@@ -72,6 +73,9 @@ export interface Driver {
   canonical(reference: string): string;
   /** The listed model that a reference names, by the backend's own rules. */
   find(models: readonly Model[], reference: string): Model | undefined;
+
+  /** How agents reach a model; undefined while nothing serves it. */
+  agentAccess(model: Model): AgentAccess | undefined;
 
   /** Models in memory. Has `loadedModels`. */
   loaded?(call: Call): Promise<LoadedModel[]>;

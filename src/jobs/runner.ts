@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type Call, detached } from '../call.ts';
-import type { Job, JobType, PullProgress } from '../domain.ts';
+import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
 import { GatewayError, jobNotFound, messageOf } from '../errors.ts';
 import { isFinished, type JobStore } from './store.ts';
 
@@ -17,8 +17,11 @@ export interface JobSpec {
   readonly preset?: string | undefined;
 }
 
-/** The work of a job. Ends well, or throws; `report` may be called as often as there is news. */
-type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<void>;
+/**
+ * The work of a job. Ends well, with what the model is known to agents by when it saw to that, or throws; `report` may be
+ * called as often as there is news.
+ */
+type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<ModelConfigRef | undefined>;
 
 export interface Jobs {
   readonly store: JobStore;
@@ -93,13 +96,13 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
     update({ phase: 'running', startedAt: new Date(now()) });
     try {
       call.signal.throwIfAborted();
-      await work(call, ({ status, bytesCompleted, bytesTotal }) => {
+      const result = await work(call, ({ status, bytesCompleted, bytesTotal }) => {
         const total = Math.max(state.bytesTotal, bytesTotal);
         const completed = Math.max(state.bytesCompleted, bytesCompleted);
         update({ status, bytesTotal: total, bytesCompleted: total > 0 ? Math.min(completed, total) : completed });
       });
       const total = Math.max(state.bytesTotal, state.bytesCompleted);
-      update({ phase: 'succeeded', bytesTotal: total, bytesCompleted: total, finishedAt: new Date(now()) });
+      update({ phase: 'succeeded', bytesTotal: total, bytesCompleted: total, finishedAt: new Date(now()), result });
       call.log.info({ bytes: total }, `${job.type} succeeded`);
     } catch (error) {
       const stopped = call.signal.aborted ? call.signal.reason : undefined;

@@ -55,7 +55,9 @@ function computed<T, R>(
     const value = compute(seen, current?.value);
     if (current && value === current.value) current = { ...current, observedAt };
     else {
-      const revision = nextRevision(current?.revision ?? 0, Math.max(0, ...revisions));
+      // Of nothing there is no revision to begin with.
+      const newest = revisions.length > 0 ? Math.max(...revisions) : Date.now();
+      const revision = nextRevision(current?.revision ?? 0, newest);
       current = { revision, observedAt, value, error: undefined };
     }
     return current;

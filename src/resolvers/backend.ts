@@ -2,15 +2,25 @@ import { encodeGlobalID } from '@pothos/plugin-relay';
 import { notInTime } from '../backends/ask.ts';
 import { type Backend, readSource, readValue } from '../backends/backend.ts';
 import { answersInTime, patienceMs } from '../backends/patience.ts';
-import { backendNamed, backendOrDefault, findBackend } from '../backends/registry.ts';
+import {
+  backendNamed,
+  backendOrDefault,
+  type FiledDocument,
+  findBackend,
+  type Registry,
+} from '../backends/registry.ts';
+import { noKubernetes } from '../backends/wiring.ts';
 import type { Call } from '../call.ts';
 import { type BackendKind, type BackendStatus, backendKinds, type Capabilities, type Loading } from '../domain.ts';
-import { combine } from '../live/derive.ts';
+import { createCell } from '../live/cell.ts';
+import { combine, derive } from '../live/derive.ts';
 import { type Rows, rowsEvents } from '../live/events.ts';
+import { follow } from '../live/follow.ts';
 import { keepRows } from '../live/rows.ts';
 import type { Observation, Source } from '../live/source.ts';
+import type { WiringState } from '../wiring/wiring.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
-import { builder, type Context } from './builder.ts';
+import { builder, type Context, type Gateway } from './builder.ts';
 import { listEventType, listType, pageOf, served } from './lists.ts';
 import { BackendRef, type BackendView, JobRef, LoadedModelRef, ModelRef, NodeInfoRef, PresetRef } from './refs.ts';
 import { WiringInfoRef } from './serving/modelConfig.ts';
@@ -109,6 +119,14 @@ function sharedStatusOf(call: Call, backend: Backend): Promise<BackendStatus> {
 const status = async (view: BackendView, { call }: Context) =>
   view.status ?? (await sharedStatusOf(call, view.backend));
 
+/** Whether models can be wired, where the gateway was started without that. */
+const wiringIsOff = ({ wiringOff = noKubernetes }: Gateway): WiringState => ({ available: false, reason: wiringOff });
+
+async function wiringOf(view: BackendView, { gateway, call }: Context): Promise<WiringState> {
+  if (view.wiring) return view.wiring;
+  return gateway.wiring ? readValue(gateway.wiring.state, call) : wiringIsOff(gateway);
+}
+
 /** Rows of one backend; when it fails, the field fails. */
 async function rowsOf<R>(source: Source<Rows<R>>, call: Call): Promise<readonly R[]> {
   const { rows, errors } = await readValue(source, call);
@@ -159,16 +177,22 @@ builder.node(BackendRef, {
     source: t.field({ type: BackendSourceEnum, resolve: ({ backend }) => backend.origin }),
     capabilities: t.field({
       type: CapabilitiesRef,
-      resolve: ({ backend }, _, { gateway }) => ({
-        ...backend.driver.capabilities,
-        wire: gateway.wiring !== undefined,
+      resolve: async (view, _, context) => ({
+        ...view.backend.driver.capabilities,
+        wire: (await wiringOf(view, context)).available,
       }),
     }),
     wiring: t.field({
       type: WiringInfoRef,
       nullable: true,
       description: 'Where its models are made known to agents; null when they are not.',
-      resolve: (_view, _args, { gateway }) => gateway.wiring?.info,
+      resolve: async (view, _args, context) =>
+        (await wiringOf(view, context)).available ? context.gateway.wiring?.info : undefined,
+    }),
+    wiringMessage: t.string({
+      nullable: true,
+      description: 'Why models cannot be wired, or what is known of them cannot be read; null when all is well.',
+      resolve: async (view, _args, context) => (await wiringOf(view, context)).reason,
     }),
     backends: t.stringList({
       description: 'Names of all backends in order, this one among them. The first is the default.',
@@ -211,7 +235,29 @@ export function backendView(context: Context, name: string): BackendView | undef
   return backend && { backend };
 }
 
+const InvalidDocument = builder.objectRef<FiledDocument>('InvalidDocument').implement({
+  description: 'A backend document that registers no backend until it is mended.',
+  fields: t => ({
+    configMap: t.exposeString('configMap', { description: 'Name of the ConfigMap it is in.' }),
+    error: t.exposeString('error', { nullable: true, description: 'What is wrong with it, after the field it is in.' }),
+  }),
+});
+
+const invalidOf = ({ registered }: Registry): readonly FiledDocument[] =>
+  (registered.current?.value?.documents ?? []).filter(({ error }) => error !== undefined);
+
 const BackendList = listType('BackendList', BackendRef, 'Backends');
+builder.objectField(BackendList, 'invalid', t =>
+  t.field({
+    type: [InvalidDocument],
+    nullable: true,
+    description: 'Backend documents that cannot be used, by the names of their ConfigMaps; null when there are none.',
+    resolve: (_list, _args, { gateway }) => {
+      const invalid = invalidOf(gateway.registry);
+      return invalid.length > 0 ? invalid : null;
+    },
+  }),
+);
 
 builder.queryFields(t => ({
   backends: t.field({
@@ -240,22 +286,44 @@ builder.queryFields(t => ({
 }));
 
 const BackendsEvent = listEventType('BackendsEvent', BackendRef, 'Backends and their health');
+builder.objectField(BackendsEvent, 'invalid', t =>
+  t.field({
+    type: [InvalidDocument],
+    description: 'Backend documents that cannot be used, all of them in every event.',
+    resolve: (_event, _args, { gateway }) => invalidOf(gateway.registry),
+  }),
+);
+
+/** The views of backends as they come, change and go; of one backend when it is named. */
+function viewsOf(gateway: Gateway, name: string | undefined): Source<Rows<BackendView>> {
+  const wiring: Source<WiringState> = gateway.wiring?.state ?? createCell(wiringIsOff(gateway));
+  return follow(gateway.registry.registered, registered => {
+    const backends = registered.backends.filter(backend => name === undefined || backend.name === name);
+    const statuses = combine<BackendStatus, readonly BackendStatus[]>(
+      backends.map(backend => backend.status),
+      patienceMs,
+      seen => seen.map(toStatus),
+    );
+    const keep = keepRows<BackendView>(view => view.backend.name);
+    type Seen = [readonly BackendStatus[], WiringState];
+    return derive<Seen, Rows<BackendView>>([statuses, wiring], ([health, agents], previous) => ({
+      rows: keep(
+        previous?.rows,
+        backends.map((backend, index) => ({ backend, status: health.value?.[index], wiring: agents.value })),
+      ),
+      errors: [],
+    }));
+  });
+}
 
 builder.subscriptionField('backends', t =>
   t.field({
     type: BackendsEvent,
-    description: 'Backends and their health.',
+    description: 'Backends and their health, as they are registered, change and go.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend: name }, { gateway }) => {
-      const only = findBackend(gateway.registry, name);
-      const backends = only ? [only] : gateway.registry.backends;
-      const statuses = backends.map(backend => backend.status);
-      const keep = keepRows<BackendView>(view => view.backend.name);
-      const source = combine<BackendStatus, Rows<BackendView>>(statuses, patienceMs, (seen, previous) => {
-        const views = backends.map((backend, index) => ({ backend, status: toStatus(seen[index]) }));
-        return { rows: keep(previous?.rows, views), errors: [] };
-      });
-      return served(rowsEvents(source, view => view.backend.name));
+      const only = name?.trim() ? findBackend(gateway.registry, name)?.name : undefined;
+      return served(rowsEvents(viewsOf(gateway, only), view => view.backend.name));
     },
     resolve: payload => payload,
   }),

@@ -1,10 +1,11 @@
 import type { ObjectRef } from '@pothos/core';
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { askBackends, type ListName, type RowsOf } from '../backends/ask.ts';
+import { askBackends, type ListName, listSource, type RowsOf } from '../backends/ask.ts';
 import type { Backend } from '../backends/backend.ts';
-import { backendNamed } from '../backends/registry.ts';
+import { type AskedCapability, backendNamed, capableBackends, type Registry } from '../backends/registry.ts';
 import { invalidRequest, isTimeout, quoted } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
+import type { Source } from '../live/source.ts';
 import type { Watch } from '../live/watch.ts';
 import { builder, type Context, faces, type SchemaShape } from './builder.ts';
 import { parsePlacedId } from './refs.ts';
@@ -63,12 +64,32 @@ type Row<R> = ObjectRef<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>, R>;
 export const keyedErrors = faces({ keyed: { key: 'backend', value: 'message' } });
 
 /** Reads a list of several backends, and notes what it was read from. */
-export async function readList<L extends ListName>({ call, reads }: Context, backends: readonly Backend[], list: L) {
+export async function readList<L extends ListName>(
+  { gateway, call, reads }: Context,
+  backends: readonly Backend[],
+  list: L,
+) {
+  const { registered } = gateway.registry;
+  reads?.set(registered, registered.current?.revision ?? 0);
   for (const backend of backends) reads?.set(backend[list], backend[list].current?.revision ?? 0);
   const rows = await askBackends(call, backends, list);
   // Who was late this time does not follow from what was observed.
   if (rows.errors.some(({ error }) => isTimeout(error))) reads?.clear();
   return rows;
+}
+
+/**
+ * The list that a subscription follows. Who names a backend wants one that is there and can answer; who names none wants
+ * whatever there is, and be it none yet.
+ */
+export function followList<L extends ListName>(
+  registry: Registry,
+  backend: string | null | undefined,
+  list: L,
+  capability?: AskedCapability,
+): Source<Rows<RowsOf<L>>> {
+  if (backend?.trim()) capableBackends(registry, backend, capability);
+  return listSource(registry, backend, list, capability ? { capability } : {});
 }
 
 /** The row that an id means, as `keyOf` names rows; nothing when it, or its backend, is gone. */

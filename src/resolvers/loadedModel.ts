@@ -1,5 +1,5 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { askBackends, listSource } from '../backends/ask.ts';
+import { askBackends } from '../backends/ask.ts';
 import { loadedKey } from '../backends/backend.ts';
 import { capableBackends } from '../backends/registry.ts';
 import type { LoadedModel } from '../domain.ts';
@@ -7,7 +7,7 @@ import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
 import { TargetRef } from './serving/pool.ts';
@@ -129,7 +129,7 @@ builder.subscriptionField('loadedModels', t =>
     description: 'Models in memory.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend }, { gateway }) =>
-      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'loadedModels'), 'loaded'), loadedId)),
+      served(rowsEvents(followList(gateway.registry, backend, 'loaded', 'loadedModels'), loadedId)),
     resolve: payload => payload,
   }),
 );

@@ -1,6 +1,5 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/actions.ts';
-import { listSource } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
 import type { InventoryRefresh, Job, Model } from '../domain.ts';
@@ -10,7 +9,7 @@ import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } 
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
-import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, JobRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
 import { FitResultRef } from './serving/fit.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
@@ -234,7 +233,7 @@ builder.subscriptionField('models', t =>
     description: 'Models, with what runs of them.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend }, { gateway }) =>
-      served(rowsEvents(listSource(capableBackends(gateway.registry, backend), 'models'), placedId)),
+      served(rowsEvents(followList(gateway.registry, backend, 'models'), placedId)),
     resolve: payload => payload,
   }),
 );

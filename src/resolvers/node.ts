@@ -1,12 +1,12 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
-import { askBackends, listSource } from '../backends/ask.ts';
+import { askBackends } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import type { NodeCache, NodeInfo } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
-import { findRow, listEventType, listType, pageOf, readList, served } from './lists.ts';
+import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, NodeInfoRef, placedId } from './refs.ts';
 import { TargetRef } from './serving/pool.ts';
 
@@ -124,7 +124,7 @@ builder.subscriptionField('nodes', t =>
     description: 'Machines that models run on.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend }, { gateway }) =>
-      served(rowsEvents(listSource(capableBackends(gateway.registry, backend, 'nodeInventory'), 'nodes'), placedId)),
+      served(rowsEvents(followList(gateway.registry, backend, 'nodes', 'nodeInventory'), placedId)),
     resolve: payload => payload,
   }),
 );

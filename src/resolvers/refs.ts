@@ -1,11 +1,13 @@
 import type { Backend } from '../backends/backend.ts';
 import type { BackendStatus, Job, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
+import type { WiringState } from '../wiring/wiring.ts';
 import { builder } from './builder.ts';
 
-/** A backend as the graph shows it: the status comes along where it was read already. */
+/** A backend as the graph shows it: what was read of it already comes along. */
 export interface BackendView {
   readonly backend: Backend;
-  readonly status?: BackendStatus;
+  readonly status?: BackendStatus | undefined;
+  readonly wiring?: WiringState | undefined;
 }
 
 // The things of the graph. Each is described in the file of its name; they refer to each other, so their names meet here.

@@ -4,7 +4,7 @@ import {
   type DocumentConfigMap,
   type RemovedBackend,
   removeBackend,
-} from '../backends/registration.ts';
+} from '../backends/documents/registration.ts';
 import { backendView } from './backend.ts';
 import { builder } from './builder.ts';
 import { BackendRef } from './refs.ts';
@@ -92,14 +92,14 @@ builder.mutationFields(t => {
         gpuPoolNodeSelector: optional('Labels of the GPU nodes, as `key=value[,key=value]`; kserve only.'),
         ...writing,
       },
-      resolve: (_root, args, { gateway }) => addBackend(gateway, args),
+      resolve: (_root, args, { gateway, call }) => addBackend(gateway, call, args),
     }),
     removeBackend: t.field({
       type: RemoveBackendPayload,
       nullable: true,
       description: 'Removes the document of a backend, after unwiring the models it has.',
       args: { kind: optional('What it runs on: the kind it was added with.'), ...writing },
-      resolve: (_root, args, { gateway }) => removeBackend(gateway, args),
+      resolve: (_root, args, { gateway, call }) => removeBackend(gateway, call, args),
     }),
   };
 });

@@ -24,7 +24,7 @@ test('a hanging backend does not keep subscribers from the rows of the others', 
   slow.script.models = hang().answer;
   const quick = fakeDriver({ name: 'ollama', models: ['qwen3:8b'] });
   const { registry } = testGateway({ drivers: [slow, quick] });
-  const events = rowsEvents(listSource(registry.backends, 'models', 20), model => model.name);
+  const events = rowsEvents(listSource(registry, undefined, 'models', { patience: 20 }), model => model.name);
   const { value } = await events.next();
   await events.return();
   assert.deepEqual(
@@ -42,7 +42,7 @@ test('what a straggler says in the end is there for the next who asks', async ()
     return slow.world.models;
   };
   const { registry } = testGateway({ drivers: [slow] });
-  const source = listSource(registry.backends, 'models');
+  const source = listSource(registry, undefined, 'models');
   const call = createCall({ log: silent });
   const late = await answersInTime([source.read(call), Promise.resolve(undefined)], () => undefined, 10);
   assert.equal(late[0], undefined);

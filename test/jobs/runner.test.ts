@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import type { Caller } from '../../src/call.ts';
-import type { Job, PullProgress } from '../../src/domain.ts';
+import type { Job, ModelConfigRef, PullProgress } from '../../src/domain.ts';
 import { backendError } from '../../src/errors.ts';
 import { createJobs, type JobSpec, percentOf } from '../../src/jobs/runner.ts';
 import { createMemoryStore } from '../../src/jobs/store.ts';
@@ -21,7 +21,7 @@ function runner(log = silent) {
 
   /** Starts a work that goes on until told to end; it ends by itself when it is aborted, as drivers do. */
   function start(given: Partial<JobSpec> = {}, call = callOf()) {
-    const end = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<ModelConfigRef | undefined>();
     let report: (progress: PullProgress) => void = () => {};
     let signal: AbortSignal | undefined;
     const { job, created } = jobs.start(call, { ...spec, ...given }, (work, tell) => {
@@ -63,7 +63,7 @@ test('a job is answered before its work begins, then runs, then has ended', asyn
   await turn();
   assert.deepEqual([now().phase, now().startedAt], ['running', new Date(clock.now)]);
   clock.now += 7;
-  end.resolve();
+  end.resolve(undefined);
   const { phase, finishedAt, error } = await ended();
   assert.deepEqual([phase, finishedAt, error], ['succeeded', new Date(clock.now), undefined]);
 });
@@ -81,7 +81,7 @@ test('the same work is joined while it runs, and started anew after its end', as
   for (const other of [{ key: 'b' }, { backend: 'lemonade' }, { type: 'load' } as const]) {
     assert.equal(start(other).created, true, JSON.stringify(other));
   }
-  first.end.resolve();
+  first.end.resolve(undefined);
   await first.ended();
   const again = start();
   assert.equal(again.created, true);
@@ -110,7 +110,7 @@ test('progress never goes back, and is never more than there is', async () => {
   assert.deepEqual(seen(), ['more to pull', 1000, 4000, 25]);
   report('verifying', 4000, 4000);
   assert.deepEqual(seen(), ['verifying', 4000, 4000, 99.9]);
-  end.resolve();
+  end.resolve(undefined);
   await ended();
   assert.deepEqual(seen(), ['verifying', 4000, 4000, 100]);
 });
@@ -137,14 +137,14 @@ test('when a job has succeeded everything is there, however little was reported'
   const half = start();
   await turn();
   half.report('pulling', 40, 100);
-  half.end.resolve();
+  half.end.resolve(undefined);
   const { bytesCompleted, bytesTotal } = await half.ended();
   assert.deepEqual([bytesCompleted, bytesTotal], [100, 100]);
 
   const unknown = start({ key: 'b' });
   await turn();
   unknown.report('pulling', 40);
-  unknown.end.resolve();
+  unknown.end.resolve(undefined);
   const ended = await unknown.ended();
   assert.deepEqual([ended.bytesCompleted, ended.bytesTotal], [40, 40]);
 });
@@ -177,7 +177,7 @@ test('cancelling ends the work; the answer may be too early to say so', async ()
 test('a job that has ended is not changed by cancelling, an unknown one is refused', async () => {
   const { jobs, start } = runner();
   const { job, end, ended } = start();
-  end.resolve();
+  end.resolve(undefined);
   const before = await ended();
   assert.deepEqual(jobs.cancel(job.id), before);
   assert.deepEqual(jobs.get(job.id), before);
@@ -198,7 +198,7 @@ test('a job cancelled before its work begins ends as cancelled', async () => {
 test('when the process stops, what runs is interrupted and says how to go on', async () => {
   const { jobs, start } = runner();
   const done = start({ key: 'done' });
-  done.end.resolve();
+  done.end.resolve(undefined);
   await done.ended();
   const running = [start({ key: 'a' }), start({ key: 'b' })];
   await turn();
@@ -219,7 +219,7 @@ test('who asked is noted where that is known, and a work outlives the request', 
   await turn();
   gone.abort();
   assert.equal(known.signal()?.aborted, false);
-  known.end.resolve();
+  known.end.resolve(undefined);
   assert.equal((await known.ended()).phase, 'succeeded');
   assert.equal(start({ key: 'b' }).job.requestedBy, undefined);
 });
@@ -233,7 +233,7 @@ test('the log has one line for the beginning and one for the end, by the request
   const bad = start({ key: 'bad' }, call);
   const stopped = start({ key: 'stopped' }, call);
   await turn();
-  good.end.resolve();
+  good.end.resolve(undefined);
   bad.end.reject(backendError('ollama: no'));
   jobs.cancel(stopped.job.id);
   await Promise.all([good, bad, stopped].map(({ ended }) => ended()));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { documentOf } from '../../src/backends/registration.ts';
+import { documentOf } from '../../src/backends/documents/arguments.ts';
 import { type Faces, startFaces } from '../support/faces.ts';
 import { fakeDriver } from '../support/gateway.ts';
 

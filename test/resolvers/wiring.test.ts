@@ -100,7 +100,7 @@ test('wiring finds the model, then checks the key, then writes', async () => {
   const secret = (key: string) => ({ passthrough: false, secret: { name: 'key', key } });
   assert.deepEqual(await asked({ apiKeySecret: 'key' }), secret('OPENAI_API_KEY'));
   assert.deepEqual(await asked({ apiKeySecret: 'key', apiKeySecretKey: 'TOKEN' }), secret('TOKEN'));
-  assert.deepEqual(await asked({ apiKeySecretKey: 'TOKEN' }), { passthrough: false });
+  assert.equal(await asked({ apiKeySecretKey: 'TOKEN' }), undefined);
   assert.deepEqual(await asked({ apiKeyPassthrough: true, apiKeySecret: ' ' }), { passthrough: true });
 });
 

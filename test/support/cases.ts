@@ -67,7 +67,7 @@ const cases: Readonly<Record<string, Case>> = {
   pullModel: {
     prepare: ending,
     asks: { model: 'slow:1b', backend: 'ollama', wire: false },
-    refusal: { asks: { model: 'slow:1b', wire: true }, code: 'unsupported' },
+    refusal: { asks: { model: 'slow:1b', backend: 'x' }, code: 'invalid_request' },
   },
   loadModel: {
     asks: { model: 'chat:8b', keepAlive: '-1' },

@@ -1,8 +1,8 @@
 /** A gateway over backends that exist in memory only, and do what a test tells them. */
 import { type Logger, pino } from 'pino';
 import { type BackendOrigin, createBackend } from '../../src/backends/backend.ts';
+import type { Documents } from '../../src/backends/documents/registration.ts';
 import { createRegistry } from '../../src/backends/registry.ts';
-import type { Wiring } from '../../src/backends/wiring.ts';
 import type { Call } from '../../src/call.ts';
 import type {
   BackendKind,
@@ -21,6 +21,7 @@ import { modelNotFound } from '../../src/errors.ts';
 import { createJobs } from '../../src/jobs/runner.ts';
 import { createMemoryStore } from '../../src/jobs/store.ts';
 import type { Build, Gateway } from '../../src/resolvers/builder.ts';
+import type { WiringTarget } from '../../src/wiring/wiring.ts';
 
 export const silent = pino({ level: 'silent' });
 
@@ -119,6 +120,7 @@ export function fakeDriver({
     world,
     canonical: reference => reference.trim(),
     find: (listed, reference) => listed.find(model => model.name === reference.trim()),
+    agentAccess: model => ({ protocol: 'ollama', url: `http://${name}.invalid:11434`, model: model.name, key: 'none' }),
 
     describe: method('describe', async () => world.status),
     models: method('models', async () => [...world.models]),
@@ -189,7 +191,9 @@ export interface TestGatewayOptions {
   readonly tools?: readonly string[];
   readonly log?: Logger;
   readonly now?: () => number;
-  readonly wiring?: Wiring;
+  readonly wiring?: WiringTarget;
+  readonly wiringOff?: string;
+  readonly documents?: Documents;
 }
 
 /** A gateway over these drivers; over one empty Ollama when none are given. */
@@ -200,13 +204,17 @@ export function testGateway({
   log = silent,
   now,
   wiring,
+  wiringOff,
+  documents,
 }: TestGatewayOptions = {}): Gateway {
   const store = createMemoryStore({ retentionMs: 60_000, ...(now && { now }) });
   return {
-    registry: createRegistry(drivers.map(driver => createBackend(driver, origin, log))),
+    registry: createRegistry(drivers.map(driver => createBackend(driver, origin, log, { known: wiring?.known }))),
     jobs: createJobs(store, log, now),
     defaultKeepAlive: '5m',
     ...(wiring && { wiring }),
+    ...(wiringOff && { wiringOff }),
+    ...(documents && { documents }),
     build: testBuild,
     tools,
   };

@@ -1,7 +1,8 @@
 /** A backend that serves from presets and searches a hub, and somebody who makes models known to agents; both in memory. */
-import type { Wiring } from '../../src/backends/wiring.ts';
 import type { ModelConfigRef, Preset, SearchResult } from '../../src/domain.ts';
 import { conflict } from '../../src/errors.ts';
+import { type Cell, createCell } from '../../src/live/cell.ts';
+import type { Known, WiringState, WiringTarget } from '../../src/wiring/wiring.ts';
 import { type FakeDriver, type FakeDriverOptions, fakeDriver } from './gateway.ts';
 
 export const qwenPreset: Preset = {
@@ -64,49 +65,72 @@ export function servingDriver({ name = 'kserve', capabilities, ...options }: Fak
   return driver;
 }
 
-export interface FakeWiring extends Wiring {
+export interface FakeWiring extends WiringTarget {
   /** What is wired, by backend and model. */
   readonly wired: Map<string, ModelConfigRef>;
   /** What was asked of it, in order, with the keys that it was to use. */
   readonly asked: unknown[];
+  readonly state: Cell<WiringState>;
+  /** What the next requests fail with. */
+  failure: Error | undefined;
+  /** What agents are told is there changes as somebody else may change it. */
+  observe(): void;
 }
 
 /** Wires in memory. A ModelConfig named `taken` is somebody else's. */
-export function fakeWiring(): FakeWiring {
+export function fakeWiring({ autoWire = true } = {}): FakeWiring {
   const wired = new Map<string, ModelConfigRef>();
   const asked: unknown[] = [];
-  return {
+  const knownNow = (): Known => {
+    const refs = [...wired.values()];
+    return { refs, of: ({ backend, reference }) => wired.get(`${backend}/${reference}`) };
+  };
+  const known = createCell<Known>(knownNow());
+  const observe = () => known.set(knownNow());
+  const wiring: FakeWiring = {
     wired,
     asked,
-    info: { namespace: 'kagent', apiVersion: 'v1alpha3', autoWire: true },
-    async wire(_call, driver, model, apiKey) {
-      asked.push(['wire', driver.name, model.name, apiKey]);
-      const name = model.name.replace(/[^a-z0-9]+/g, '-');
+    known,
+    observe,
+    failure: undefined,
+    state: createCell<WiringState>({ available: true }),
+    info: { namespace: 'kagent', apiVersion: 'v1alpha3', autoWire },
+    async wire(_call, { backend, reference, access }, apiKey) {
+      asked.push(['wire', backend, reference, apiKey]);
+      if (wiring.failure) throw wiring.failure;
+      const name = reference.replace(/[^a-z0-9]+/g, '-');
       if (name === 'taken') throw conflict(`ModelConfig kagent/${name} exists but is not managed by model-manager`);
       const modelConfig: ModelConfigRef = {
         name,
         namespace: 'kagent',
         apiVersion: 'kagent.dev/v1alpha3',
         provider: 'Ollama',
-        model: model.name,
+        model: reference,
         ready: false,
         message: 'not yet reconciled',
         managed: true,
-        providerModel: model.name,
-        endpoint: driver.agentEndpoint,
-        apiKeyPassthrough: apiKey.passthrough,
-        apiKeySecret: apiKey.secret?.name,
-        backend: driver.name,
+        providerModel: access.model,
+        endpoint: access.url,
+        ...(apiKey?.passthrough && { apiKeyPassthrough: true }),
+        apiKeySecret: apiKey?.secret?.name,
+        backend,
       };
-      wired.set(`${driver.name}/${model.name}`, modelConfig);
+      wired.set(`${backend}/${reference}`, modelConfig);
+      observe();
       return modelConfig;
     },
-    async unwire(_call, driver, model) {
-      asked.push(['unwire', driver.name, model]);
-      wired.delete(`${driver.name}/${model}`);
+    async unwire(_call, backend, reference) {
+      asked.push(['unwire', backend, reference]);
+      if (wiring.failure) throw wiring.failure;
+      wired.delete(`${backend}/${reference}`);
+      observe();
     },
-    async wiredOn(_call, model) {
-      return [...wired.values()].filter(each => each.model === model).map(({ backend }) => backend);
+    async wiredOn(_call, backend) {
+      return [...wired.values()].filter(each => each.backend === backend).map(({ model = '' }) => model);
+    },
+    async backendsOf(_call, reference) {
+      return [...wired.values()].filter(each => each.model === reference).map(({ backend }) => backend);
     },
   };
+  return wiring;
 }

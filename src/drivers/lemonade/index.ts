@@ -142,6 +142,7 @@ export function createLemonadeDriver(options: LemonadeOptions): Driver {
     agentEndpoint,
     canonical: canonicalName,
     find: findModel,
+    agentAccess: ({ name }) => ({ protocol: 'openai', url: agentEndpoint, model: name, key: 'placeholder' }),
 
     describe: call => healthFrom(call, () => look(call)),
     models: call => models(call),

@@ -92,6 +92,7 @@ export function createLmstudioDriver(options: LmStudioOptions): Driver {
     agentEndpoint,
     canonical: canonicalName,
     find: findModel,
+    agentAccess: ({ name }) => ({ protocol: 'openai', url: agentEndpoint, model: name, key: 'placeholder' }),
 
     // The server does not say its version.
     describe: call => healthFrom(call, () => lmStudio.library(call).then(() => ({ healthy: true }))),

@@ -136,6 +136,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     agentEndpoint,
     canonical: canonicalName,
     find: findModel,
+    agentAccess: ({ name }) => ({ protocol: 'ollama', url: agentEndpoint, model: name, key: 'none' }),
 
     describe: call => healthFrom(call, () => look(call)),
     models,

@@ -6,7 +6,7 @@ import {
   type Read,
   readDocument,
   renderDocument,
-} from '../../src/backends/document.ts';
+} from '../../../src/backends/documents/document.ts';
 
 const head = { apiVersion: 'agent-platform.giantswarm.io/v1alpha1', kind: 'ModelBackend' };
 const kinds = '(kserve|lemonade|lmstudio|ollama)';

@@ -5,11 +5,11 @@
  */
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import { type BackendKind, backendKinds, type GpuPool, taintEffects } from '../domain.ts';
-import { parseEndpoint } from '../endpoint.ts';
-import { messageOf, quoted } from '../errors.ts';
-import type { BackendOrigin } from './backend.ts';
-import { given } from './registry.ts';
+import { type BackendKind, backendKinds, type GpuPool, taintEffects } from '../../domain.ts';
+import { parseEndpoint } from '../../endpoint.ts';
+import { messageOf, quoted } from '../../errors.ts';
+import type { BackendOrigin } from '../backend.ts';
+import { given } from '../registry.ts';
 
 export const documentApiVersion = 'agent-platform.giantswarm.io/v1alpha1';
 export const documentKind = 'ModelBackend';
@@ -93,8 +93,13 @@ type Written = z.infer<typeof written>;
 type WrittenSpec = NonNullable<Written['spec']>;
 type WrittenPool = NonNullable<NonNullable<WrittenSpec['kserve']>['gpuPool']>;
 
+/** Longer texts are not read, in characters: no document comes near, and reading takes time. */
+const longest = 64 * 1024;
+
 /** The document that a text is. */
 export function parseDocument(yaml: string): Read {
+  if (yaml.length > longest)
+    return { problem: `document: must not be longer than 64 KiB, got ${yaml.length} characters` };
   try {
     return readDocument(parse(yaml));
   } catch (error) {
@@ -141,8 +146,6 @@ function shown(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value);
   return Array.isArray(value) ? 'a list' : 'a mapping';
 }
-
-/** The text of a field; a blank one is none. */
 
 const kinds = backendKinds.toSorted().join('|');
 

@@ -1,0 +1,177 @@
+/** Adding and removing backends while the gateway runs: each is a document in a ConfigMap, written as the caller. */
+import type { Call } from '../../call.ts';
+import { conflict, GatewayError, invalidRequest, modelNotFound, quoted, unsupported } from '../../errors.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { type ConfigMap, configMaps } from '../../kubernetes/resource.ts';
+import { until } from '../../live/until.ts';
+import type { Actions } from '../actions.ts';
+import { backendNamed, given } from '../registry.ts';
+import { type DocumentArguments, documentOf } from './arguments.ts';
+import { configMapName, configMapOf, isDocument, replaced } from './configMap.ts';
+
+/** Where documents are kept. */
+export interface Documents {
+  readonly client: KubernetesClient;
+  readonly namespace: string;
+}
+
+/** How long an answer waits for what was written to be registered, or gone, in milliseconds. */
+const registeredMs = 5_000;
+
+type Text = string | null | undefined;
+
+/** Whether to write, and how. */
+interface Writing {
+  readonly dryRun?: boolean | null | undefined;
+  readonly mode?: Text;
+}
+
+/** A ConfigMap that holds a document. */
+export interface DocumentConfigMap {
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** What adding a backend did, or with `dryRun` would do; then nothing after `configMap` is there. */
+export interface AddedBackend {
+  readonly dryRun: boolean;
+  /** Text of the document. */
+  readonly document: string;
+  readonly configMap: DocumentConfigMap;
+  /** False when a document was there and was replaced. */
+  readonly created?: boolean | undefined;
+  /** Whether the backend was there by the time of the answer. */
+  readonly registered?: boolean | undefined;
+  /** Why it will not be: what is wrong with the document. */
+  readonly error?: string | undefined;
+  /** Name of the backend, once it is there. */
+  readonly backend?: string | undefined;
+}
+
+/** What removing a backend did, or with `dryRun` would do. */
+export interface RemovedBackend {
+  readonly dryRun: boolean;
+  readonly configMap: DocumentConfigMap;
+  /** References of the models that would be unwired; with `dryRun`. */
+  readonly modelConfigs?: readonly string[] | undefined;
+  /** References of the models that were unwired. */
+  readonly unwired?: readonly string[] | undefined;
+  readonly removed?: boolean | undefined;
+  /** Whether the backend was gone by the time of the answer. */
+  readonly deregistered?: boolean | undefined;
+}
+
+/** Registers a backend, or replaces the document there is of its kind. */
+export async function addBackend(
+  { registry, documents }: Actions,
+  call: Call,
+  input: DocumentArguments & Writing,
+): Promise<AddedBackend> {
+  requireApply(input.mode);
+  const document = documentOf(input);
+  const { kind, source } = document.spec;
+  if (registry.isStatic(kind)) throw staticKind(kind, 'a document cannot replace it');
+  if (!documents) throw needsKubernetes();
+  const { text, ...configMap } = configMapOf(document, documents.namespace);
+  const answer = { document: text, configMap: located(configMap, documents) };
+  if (input.dryRun) return { dryRun: true, ...answer };
+
+  const created = await write(documents, call, configMap);
+  call.log.info({ backend: kind, configMap: configMap.metadata.name, source, created }, 'backend document written');
+  const filed = () =>
+    registry.registered.current?.value?.documents.find(
+      each => each.configMap === configMap.metadata.name && each.text === text,
+    );
+  await until(registry.registered, () => filed() !== undefined, { ms: registeredMs, signal: call.signal });
+  const found = filed();
+  const registered = found !== undefined && found.error === undefined;
+  return { dryRun: false, ...answer, created, registered, error: found?.error, backend: registered ? kind : undefined };
+}
+
+/** Creates the ConfigMap, or replaces what it holds. True when it was created. */
+async function write({ client, namespace }: Documents, call: Call, configMap: ConfigMap): Promise<boolean> {
+  const { name } = configMap.metadata;
+  const there = await documentAt(client, call, name, namespace);
+  if (there) {
+    await client.replace(call, configMaps, replaced(there, configMap));
+    return false;
+  }
+  await client.create(call, configMaps, configMap);
+  return true;
+}
+
+/** The ConfigMap of that name, if there is one. Throws `conflict` when it is something else than a document. */
+async function documentAt(
+  client: KubernetesClient,
+  call: Call,
+  name: string,
+  namespace: string,
+): Promise<ConfigMap | undefined> {
+  const there = await client.get(call, configMaps, name, namespace).catch(error => {
+    if (error instanceof GatewayError && error.code === 'not_found') return undefined;
+    throw error;
+  });
+  if (there && !isDocument(there)) {
+    throw conflict(
+      `ConfigMap ${namespace}/${name} exists but is not labelled as a backend document; label or remove it by hand`,
+    );
+  }
+  return there;
+}
+
+/**
+ * Removes a backend that was registered: first what makes its models known to agents, then its document. Whatever is
+ * refused is refused before anything is removed.
+ */
+export async function removeBackend(
+  { registry, documents, wiring }: Actions,
+  call: Call,
+  input: { readonly kind?: Text } & Writing,
+): Promise<RemovedBackend> {
+  requireApply(input.mode);
+  const kind = given(input.kind);
+  if (!kind) throw invalidRequest('kind is required');
+  if (registry.isStatic(kind)) throw staticKind(kind, 'it cannot be removed here');
+  if (!documents) throw needsKubernetes();
+  const { client, namespace } = documents;
+  const name = configMapName(kind);
+  // What can be no name is none of a document.
+  const there = isName(name) ? await documentAt(client, call, name, namespace) : undefined;
+  if (!there) throw modelNotFound(`no ${kind} backend document in ${namespace}`);
+  const configMap = located(there, documents);
+  const models = (await wiring?.wiredOn(call, kind)) ?? [];
+  if (input.dryRun) return { dryRun: true, configMap, modelConfigs: models };
+
+  for (const model of models) {
+    await wiring?.unwire(call, kind, model);
+    call.log.info({ backend: kind, model }, 'model unwired with its backend');
+  }
+  await client.remove(call, configMaps, name, namespace, { uid: there.metadata.uid });
+  call.log.info({ backend: kind, configMap: name }, 'backend document removed');
+  const isGone = () => backendNamed(registry, kind) === undefined;
+  const deregistered = await until(registry.registered, isGone, { ms: registeredMs, signal: call.signal });
+  return { dryRun: false, configMap, unwired: models, removed: true, deregistered };
+}
+
+const isName = (name: string) => name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
+
+const located = ({ metadata: { name, labels = {} } }: ConfigMap, { namespace }: Documents): DocumentConfigMap => ({
+  namespace,
+  name,
+  labels,
+});
+
+function requireApply(mode: Text): void {
+  const wanted = given(mode) ?? 'apply';
+  if (wanted === 'commit') {
+    throw unsupported('mode commit (a pull request instead of a write) is not available yet; use mode apply');
+  }
+  if (wanted !== 'apply') throw invalidRequest(`mode must be apply or left out, got ${quoted(wanted)}`);
+}
+
+const staticKind = (kind: string, consequence: string) =>
+  conflict(`backend ${kind} is configured statically by the chart values (--backends); ${consequence}`);
+
+const needsKubernetes = () =>
+  unsupported('backend registration needs Kubernetes access and a namespace: that is where documents are kept');

@@ -1,0 +1,69 @@
+import { createListeners, nextRevision, type Observation, type Source } from './source.ts';
+
+/**
+ * The source that another one chooses, as one source: when `outer` says something else, listeners go on with what is chosen
+ * then. Until that has shown anything, the last state stands.
+ */
+export function follow<T, R>(outer: Source<T>, choose: (value: T) => Source<R>): Source<R> {
+  const listeners = createListeners(begin, end);
+  let chosenBy: T | undefined;
+  let inner: Source<R> | undefined;
+  let shown: Observation<R> | undefined;
+  let current: Observation<R> | undefined;
+  let stopOuter = () => {};
+  let stopInner: (() => void) | undefined;
+
+  function settle(): void {
+    const value = outer.current?.value;
+    if (value === undefined || value === chosenBy) return;
+    chosenBy = value;
+    inner = choose(value);
+    shown = undefined;
+    if (!stopInner) return;
+    // In this order what both have below stays watched.
+    const leave = stopInner;
+    stopInner = inner.subscribe(onChange);
+    leave();
+  }
+
+  function refresh(): Observation<R> | undefined {
+    settle();
+    const newest = inner?.current;
+    if (!newest) return current;
+    const changed = newest.revision !== shown?.revision;
+    const before = current?.revision ?? 0;
+    shown = newest;
+    current = { ...newest, revision: changed ? nextRevision(before, newest.revision) : before };
+    return current;
+  }
+
+  function onChange() {
+    const before = current?.revision;
+    if (refresh()?.revision !== before) listeners.notify();
+  }
+
+  function begin() {
+    settle();
+    stopOuter = outer.subscribe(onChange);
+    stopInner = inner?.subscribe(onChange) ?? (() => {});
+  }
+
+  function end() {
+    stopOuter();
+    stopInner?.();
+    stopInner = undefined;
+  }
+
+  return {
+    get current() {
+      return refresh();
+    },
+    async read(call) {
+      await outer.read(call);
+      settle();
+      await inner?.read(call);
+      return refresh() as Observation<R>;
+    },
+    subscribe: listeners.add,
+  };
+}
