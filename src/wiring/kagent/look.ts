@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts';
-import { GatewayError, unavailable } from '../../errors.ts';
+import { GatewayError } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import type { Resource } from '../../kubernetes/resource.ts';
 import { type Index, indexOf } from './match.ts';
@@ -21,30 +21,35 @@ export interface Seen {
   readonly objects: ReadonlyMap<string, ModelConfig>;
 }
 
-export const notInstalled = () =>
-  unavailable(
-    "kagent's ModelConfig CRD is not installed in the cluster; install kagent to make models known to agents",
-  );
-
-/** One list of the namespace: ours, what takes our names, and what leads to the same models. Throws `notInstalled`. */
-export async function look(place: Place, call: Call): Promise<Seen> {
+/**
+ * One list of the namespace: ours, what takes our names, and what leads to the same models. Undefined where ModelConfigs
+ * are not installed.
+ */
+export async function look(place: Place, call: Call): Promise<Seen | undefined> {
   const { versions } = place;
   const resource = await versions.find(call);
-  try {
-    return await list(place, call, resource);
-  } catch (error) {
-    if (codeOf(error) !== 'not_found') throw error;
-  }
+  const seen = await list(place, call, resource);
+  if (seen) return seen;
   versions.outdated();
   const other = await versions.find(call);
-  if (other.version === resource.version) throw notInstalled();
-  return list(place, call, other);
+  return other.version === resource.version ? undefined : list(place, call, other);
 }
 
-async function list({ client, namespace }: Place, call: Call, resource: Resource<ModelConfig>): Promise<Seen> {
-  const { items } = await client.list(call, resource, { namespace });
+async function list({ client, namespace }: Place, call: Call, resource: Resource<ModelConfig>) {
+  const items = await unlessMissing(client.list(call, resource, { namespace }).then(each => each.items));
+  if (!items) return undefined;
   const index = indexOf(items.map(object => rowOf(object, resource, namespace)));
   return { resource, index, objects: new Map(items.map(object => [object.metadata.name, object])) };
+}
+
+/** What was asked for; undefined when it is not there. */
+export async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return undefined;
+    throw error;
+  }
 }
 
 export const codeOf = (error: unknown) => (error instanceof GatewayError ? error.code : undefined);

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts';
 import { type Secret, secrets } from '../../kubernetes/resource.ts';
-import { codeOf, type Place } from './look.ts';
+import { codeOf, type Place, unlessMissing } from './look.ts';
 import { isOurs, type Row } from './modelConfig.ts';
 import { placeholderNameOf } from './names.ts';
 import { placeholderSecret } from './shapes.ts';
@@ -37,11 +37,5 @@ export async function removeSecret({ client }: Place, call: Call, { metadata }: 
   }
 }
 
-async function findSecret({ client, namespace }: Place, call: Call, name: string) {
-  try {
-    return await client.get(call, secrets, name, namespace);
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
-}
+const findSecret = ({ client, namespace }: Place, call: Call, name: string) =>
+  unlessMissing(client.get(call, secrets, name, namespace));

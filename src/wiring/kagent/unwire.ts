@@ -18,6 +18,7 @@ export async function unwire(
 ): Promise<readonly ModelConfig[]> {
   for (let attempt = 1; ; attempt++) {
     const seen = await look(place, call);
+    if (!seen) return [];
     const rows = toRemove(seen, place.prefix, backend, reference);
     try {
       return await remove(place, call, seen, rows);

@@ -1,6 +1,7 @@
 import type { Call } from '../../call.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
-import type { Resource } from '../../kubernetes/resource.ts';
+import type { Locator } from '../../kubernetes/reflector.ts';
+import { type Resource, resourceName } from '../../kubernetes/resource.ts';
 import { unlessAborted } from '../../live/source.ts';
 import { kagentGroup, type ModelConfig, modelConfigsOf } from './modelConfig.ts';
 
@@ -10,10 +11,10 @@ const usualVersion = 'v1alpha3';
 const freshMs = 60_000;
 
 /** Which version of ModelConfigs is spoken. */
-export interface Versions {
+export interface Versions extends Locator<ModelConfig> {
   /** The resource in the version known so far. */
   readonly current: Resource<ModelConfig>;
-  /** The resource as it is served now. Rejects only when the call is aborted. */
+  /** The resource as it was served less than a minute ago. Rejects only when the call is aborted. */
   find(call: Call): Promise<Resource<ModelConfig>>;
   /** It was not there: whoever needs it next asks. */
   outdated(): void;
@@ -43,21 +44,30 @@ export function createVersions(client: KubernetesClient, given: string): Version
     askedAt = Date.now();
   }
 
+  async function find(call: Call) {
+    while (!isFresh()) {
+      asking ??= ask(call).finally(() => {
+        asking = undefined;
+      });
+      await unlessAborted(asking, call.signal);
+    }
+    return current;
+  }
+
+  function outdated() {
+    askedAt = undefined;
+  }
+
   return {
+    name: resourceName(current),
     get current() {
       return current;
     },
-    async find(call) {
-      while (!isFresh()) {
-        asking ??= ask(call).finally(() => {
-          asking = undefined;
-        });
-        await unlessAborted(asking, call.signal);
-      }
-      return current;
-    },
-    outdated() {
-      askedAt = undefined;
+    find,
+    outdated,
+    locate(call) {
+      outdated();
+      return find(call);
     },
   };
 }

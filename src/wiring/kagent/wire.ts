@@ -41,6 +41,7 @@ export async function wire(place: Place, call: Call, model: WirableModel, apiKey
   try {
     for (let attempt = 1; ; attempt++) {
       const seen = await look(place, call);
+      if (!seen) throw notInstalled(place);
       const plan = planOf(seen.index, model, place.prefix);
       if ('answer' in plan) {
         await takeBack(call, undo);
@@ -62,6 +63,12 @@ export async function wire(place: Place, call: Call, model: WirableModel, apiKey
     throw error;
   }
 }
+
+const notInstalled = ({ versions }: Place) =>
+  unavailable(
+    `kagent's ModelConfig CRD is not installed in the cluster (looked for ${apiVersionOf(versions.current)}); ` +
+      'install kagent, or look at the API version that is configured',
+  );
 
 /** Somebody else was faster: the name is taken by now, or the object is another, or gone. */
 const isRace = (error: unknown) => ['conflict', 'not_found'].includes(codeOf(error) ?? '');
@@ -111,9 +118,9 @@ async function makeSecret(place: Place, call: Call, name: string, undo: Undo[]) 
   const made = await inNamespace(place, ensureSecret(place, call, name));
   if (!made) return;
   const run = async (later: Call) => {
-    const { index } = await look(place, later);
+    const seen = await look(place, later);
     // Somebody else's work may rely on it by now.
-    if (index.rows.every(({ ref }) => ref.apiKeySecret !== name)) await removeSecret(place, later, made);
+    if (!seen?.index.rows.some(({ ref }) => ref.apiKeySecret === name)) await removeSecret(place, later, made);
   };
   undo.push({ what: `Secret ${place.namespace}/${name}`, secret: name, run });
 }

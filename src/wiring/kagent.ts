@@ -1,0 +1,76 @@
+import type { Logger } from 'pino';
+import { type Call, type Caller, createCall } from '../call.ts';
+import type { KubernetesClient } from '../kubernetes/client.ts';
+import type { Watches } from '../kubernetes/watches.ts';
+import { watchKnown, watchState } from './kagent/known.ts';
+import { look } from './kagent/look.ts';
+import type { Row } from './kagent/modelConfig.ts';
+import { nameOf } from './kagent/names.ts';
+import { unwire } from './kagent/unwire.ts';
+import { createVersions } from './kagent/versions.ts';
+import { wire } from './kagent/wire.ts';
+import type { WiringTarget } from './wiring.ts';
+
+export interface KagentOptions {
+  readonly client: KubernetesClient;
+  readonly watches: Watches;
+  /** Where kagent reads its ModelConfigs. */
+  readonly namespace: string;
+  /** Version of them, such as `v1alpha3`; `auto`: what the API server prefers. */
+  readonly apiVersion: string;
+  /** Begins every name; '' is none. */
+  readonly prefix: string;
+  readonly autoWire: boolean;
+  readonly log: Logger;
+  /** As whom to watch; the gateway itself when absent. */
+  readonly caller?: Caller;
+}
+
+/**
+ * Agents of kagent know a model by a ModelConfig. What is there is watched for readers; who writes looks at the API server
+ * first, as the one who calls.
+ */
+export function createKagent(options: KagentOptions): WiringTarget {
+  const { client, watches, namespace, apiVersion, prefix, autoWire, log, caller } = options;
+  const versions = createVersions(client, apiVersion);
+  const place = { client, versions, namespace, prefix };
+  const objects = watches.of(createCall({ log, ...(caller && { caller }) }), versions, { namespace });
+
+  /** Ours; none where there is no kagent. */
+  async function ours(call: Call): Promise<readonly Row[]> {
+    const seen = await look(place, call);
+    return (seen?.index.rows ?? []).filter(({ ref }) => ref.managed);
+  }
+
+  return {
+    get info() {
+      return { namespace, apiVersion: versions.current.version, autoWire };
+    },
+    state: watchState(objects),
+    known: watchKnown(objects, { versions, namespace, prefix }),
+
+    async wire(call, model, apiKey) {
+      const { row, written } = await wire(place, call, model, apiKey);
+      if (written) await objects.seen(written, call.signal);
+      return row.ref;
+    },
+
+    async unwire(call, backend, reference) {
+      const removed = await unwire(place, call, backend, reference);
+      await Promise.all(removed.map(each => objects.gone(each, call.signal)));
+    },
+
+    async wiredOn(call, backend) {
+      const rows = (await ours(call)).filter(({ ref }) => ref.backend === backend);
+      return [...new Set(rows.flatMap(({ ref }) => ref.model ?? []))];
+    },
+
+    async backendsOf(call, reference) {
+      const name = nameOf(reference, prefix);
+      const rows = (await ours(call)).filter(
+        ({ ref, annotated }) => ref.model === reference || (annotated === undefined && ref.name === name),
+      );
+      return [...new Set(rows.map(({ ref }) => ref.backend))];
+    },
+  };
+}
