@@ -1,5 +1,13 @@
 import type { Call } from '../call.ts';
+import { GatewayError } from '../errors.ts';
+import type { Access } from './access.ts';
+import { readResources, readVersions } from './discovery.ts';
+import { type Attempt, noObject } from './errors.ts';
 import type { KubernetesObject, Resource } from './resource.ts';
+import { listObjects } from './transport/list.ts';
+import { collectionPath, isObject, objectPath, placePath } from './transport/objects.ts';
+import { watchEvents } from './transport/watch.ts';
+import { type ApiRequest, createTransport } from './transport.ts';
 
 /** Which objects: of one namespace or of all, and of those the ones that selectors pick. */
 export interface Selection {
@@ -46,8 +54,12 @@ export interface LogOptions {
  *
  * Every method ends when `call.signal` aborts and throws a `GatewayError` that names verb, resource and namespace:
  * `unauthenticated` (401), `forbidden` (403), `not_found` (404), `conflict` (409), `invalid_request` (400, 422),
- * `rate_limited` (429, with `details.retryAfterMs`), `unavailable` (503, with `details.retryAfterMs` when said, and when the server cannot be reached), else
- * `backend_error`. `details.reason` has the server's word for it (`AlreadyExists`, `Expired`, …) where it gave one.
+ * `rate_limited` (429, with `details.retryAfterMs`), `unavailable` (503, with `details.retryAfterMs` when said; and when the
+ * server cannot be reached), else `backend_error`. `details.reason` has the server's word for it (`AlreadyExists`,
+ * `Expired`, …) where it gave one; a `not_found` without any means that the server has no such resource.
+ *
+ * A request takes 8 s at most, and ends before the call's deadline. It is tried again where that can do no harm: a read whose
+ * connection broke, and whatever the server puts off, when it says until when and that is in time.
  */
 export interface KubernetesClient {
   /** URL of the API server. */
@@ -81,7 +93,8 @@ export interface KubernetesClient {
   ): Promise<boolean>;
   /**
    * Changes after a resource version, until the server ends the watch (the iteration is done) or it breaks (it throws; an
-   * `ERROR` event too, with the status it carries: 410 is `details.reason` `Expired` or `Gone`).
+   * `ERROR` event too, with the status it carries: 410 is `details.reason` `Expired` or `Gone`). It begins when it is first
+   * read, and has to begin within 10 s. When the call's signal aborts, it throws; leaving the iteration ends it at once.
    */
   watch<T extends KubernetesObject>(
     call: Call,
@@ -93,6 +106,108 @@ export interface KubernetesClient {
   versions(call: Call, group: string): Promise<GroupVersions | undefined>;
   /** Plural names of the resources that a version of a group has; none when the server does not serve it. */
   resources(call: Call, group: string, version: string): Promise<readonly string[]>;
-  /** Text of a container's log, at most 1 MiB of its end. */
+  /** Text of a container's log: its last 10,000 lines unless told otherwise, and at most 1 MiB of its end. */
   logs(call: Call, pod: string, namespace: string, options: LogOptions): Promise<string>;
+}
+
+const logLimit = 1024 * 1024;
+const usualLogLines = 10_000;
+/** As whom the API server records what is written. */
+const fieldManager = 'model-manager';
+const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+export function createKubernetesClient(access: Access): KubernetesClient {
+  const transport = createTransport(access);
+
+  /** Sends, and takes nothing for an object that is none. */
+  async function object<T extends KubernetesObject>(call: Call, request: ApiRequest): Promise<T> {
+    const answer = await transport.document(call, request);
+    if (!isObject<T>(answer)) throw noObject(request.attempt, transport.server, 'object');
+    return answer;
+  }
+
+  function write<T extends KubernetesObject>(
+    call: Call,
+    method: ApiRequest['method'],
+    attempt: Attempt,
+    path: string,
+    body: object,
+    contentType?: string,
+  ): Promise<T> {
+    const secrets = secretsIn(body);
+    return object(call, { attempt: { ...attempt, secrets }, method, path, body, ...(contentType && { contentType }) });
+  }
+
+  return {
+    server: transport.server,
+
+    async get(call, resource, name, namespace) {
+      const attempt = { verb: 'get', resource, name, namespace };
+      return object(call, { attempt, method: 'GET', path: objectPath(attempt) });
+    },
+
+    list: (call, resource, selection) => listObjects(transport, call, resource, selection),
+
+    async create(call, resource, object) {
+      const { name, namespace } = object.metadata;
+      const attempt = { verb: 'create', resource, name, namespace };
+      return write(call, 'POST', attempt, placePath(attempt, { fieldManager }), object);
+    },
+
+    async replace(call, resource, object) {
+      const { name, namespace } = object.metadata;
+      const attempt = { verb: 'update', resource, name, namespace };
+      return write(call, 'PUT', attempt, objectPath(attempt, { fieldManager }), object);
+    },
+
+    async patch(call, resource, name, namespace, patch) {
+      const attempt = { verb: 'patch', resource, name, namespace };
+      return write(
+        call,
+        'PATCH',
+        attempt,
+        objectPath(attempt, { fieldManager }),
+        patch,
+        'application/merge-patch+json',
+      );
+    },
+
+    async remove(call, resource, name, namespace, object) {
+      const attempt = { verb: 'delete', resource, name, namespace };
+      const { uid, resourceVersion } = object ?? {};
+      const body = { propagationPolicy: 'Background', preconditions: { uid, resourceVersion } };
+      try {
+        await transport.document(call, { attempt, method: 'DELETE', path: objectPath(attempt), body });
+        return true;
+      } catch (error) {
+        if (error instanceof GatewayError && error.code === 'not_found') return false;
+        throw error;
+      }
+    },
+
+    watch(call, resource, { namespace, labelSelector, fieldSelector }, { resourceVersion, timeoutSeconds }) {
+      const attempt = { verb: 'watch', resource, namespace };
+      const selection = { labelSelector, fieldSelector };
+      const query = { ...selection, watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
+      const request: ApiRequest = { attempt, method: 'GET', path: collectionPath(resource, namespace, query) };
+      return { [Symbol.asyncIterator]: () => watchEvents(transport, call, request) };
+    },
+
+    versions: (call, group) => readVersions(transport, call, group),
+    resources: (call, group, version) => readResources(transport, call, group, version),
+
+    async logs(call, pod, namespace, { container, previous, tailLines = usualLogLines }) {
+      const attempt = { verb: 'get', resource: pods, part: 'log', name: pod, namespace };
+      const path = objectPath(attempt, { container, previous, tailLines });
+      return transport.text(call, { attempt, method: 'GET', path }, logLimit);
+    },
+  };
+}
+
+/** What is in a Secret that is sent: a refusal may repeat it. */
+function secretsIn(body: { readonly kind?: string; readonly data?: object; readonly stringData?: object }): string[] {
+  if (body.kind !== 'Secret') return [];
+  return [body.data, body.stringData].flatMap(each =>
+    Object.values(each ?? {}).filter(value => typeof value === 'string'),
+  );
 }

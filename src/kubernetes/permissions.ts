@@ -1,0 +1,89 @@
+/**
+ * Everything that the gateway does at a Kubernetes API server, and what for. The roles of an installation are made of this
+ * table, and a refusal says from it what the permission is needed for.
+ *
+ * Discovery is not in it: what it reads is no object, and every account may read it.
+ */
+export interface Permission {
+  /** Where: the gateway's own namespace, that of kagent, that of served models, or the whole cluster. */
+  readonly scope: 'own' | 'kagent' | 'serving' | 'cluster';
+  /** Empty for the core group. */
+  readonly group: string;
+  /** Plural; a part of an object as `pods/log`. */
+  readonly resource: string;
+  readonly verbs: readonly Verb[];
+  /** Only objects of these names; all when absent. */
+  readonly resourceNames?: readonly string[];
+  /** Ends the sentence `this is needed to …`. */
+  readonly why: string;
+}
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+
+export const permissions: readonly Permission[] = [
+  {
+    scope: 'own',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['get', 'list', 'watch'],
+    why: 'read the documents that register backends',
+  },
+  {
+    scope: 'own',
+    group: '',
+    resource: 'configmaps',
+    // The name of an object is not known to who permits its creation, so this one cannot be bound to names.
+    verbs: ['create'],
+    why: 'register a backend',
+  },
+  {
+    scope: 'own',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['update', 'delete'],
+    resourceNames: ['ollama', 'lmstudio', 'lemonade', 'kserve'].map(kind => `model-backend-${kind}`),
+    why: 'change or remove a registered backend',
+  },
+  {
+    scope: 'kagent',
+    group: 'kagent.dev',
+    resource: 'modelconfigs',
+    verbs: ['get', 'list', 'watch'],
+    why: 'see which models agents can use',
+  },
+  {
+    scope: 'kagent',
+    group: 'kagent.dev',
+    resource: 'modelconfigs',
+    verbs: ['create', 'update', 'delete'],
+    why: 'wire models to agents and unwire them',
+  },
+  {
+    scope: 'kagent',
+    group: '',
+    resource: 'secrets',
+    verbs: ['get', 'create', 'delete'],
+    why: 'keep the API key that a ModelConfig has to name',
+  },
+];
+
+/** One thing that is done at the API server. */
+export interface Access {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly scope?: Permission['scope'] | undefined;
+  readonly name?: string | undefined;
+}
+
+/** The row that allows it. What the access does not say is not compared. */
+export function permissionFor({ verb, group, resource, scope, name }: Access): Permission | undefined {
+  return permissions.find(
+    row =>
+      row.group === group &&
+      row.resource === resource &&
+      row.verbs.some(each => each === verb) &&
+      (scope === undefined || row.scope === scope) &&
+      (name === undefined || !row.resourceNames || row.resourceNames.includes(name)),
+  );
+}
