@@ -59,7 +59,7 @@ async function start(run: (argv: string[]) => Promise<void>) {
 }
 
 async function runServe(argv: string[]) {
-  const { parseServe } = await import('./config/settings.ts');
+  const { parseServe } = await import('./config/parse.ts');
   const { buildableKinds } = await import('./backends/drivers.ts');
   const { createLogger } = await import('./log.ts');
   const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });

@@ -1,5 +1,5 @@
 import { buildableKinds } from '../backends/drivers.ts';
-import { parseServe } from '../config/settings.ts';
+import { parseServe } from '../config/parse.ts';
 import { startWorld } from '../demo/world.ts';
 import { createLogger } from '../log.ts';
 import { runUntilStopped } from './process.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { type Backend, createBackend } from '../backends/backend.ts';
+import { type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
-import { createDriver } from '../backends/drivers.ts';
+import { createDriver, registeredDriver } from '../backends/drivers.ts';
 import { createRegistry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
@@ -16,6 +16,7 @@ import { toolNamesOf } from '../mcp/index.ts';
 import { loadOperations } from '../operations/load.ts';
 import { schema } from '../resolvers/schema.ts';
 import { readBuild } from './build.ts';
+import { connect, patient, reconcile, register } from './kubernetes.ts';
 
 export interface Served {
   /** Root URL, by a name of this machine. */
@@ -33,16 +34,25 @@ const discoverMs = 3_000;
 
 /** Runs the gateway: builds it from its settings and listens. Rejects when the address cannot be had. */
 export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.ProcessEnv): Promise<Served> {
-  const backends: Backend[] = settings.backends.map(kind => createBackend(createDriver(kind, settings), 'static', log));
+  const connected = await connect(settings, log, env);
+  const wiring = connected.wiring && patient(connected.wiring);
+  const backendOf = (driver: Driver, origin: BackendOrigin) =>
+    createBackend(driver, origin, log, { known: wiring?.known });
+
+  const drivers = settings.backends.map(kind => createDriver(kind, settings));
   if (settings.discover) {
-    const known = new Set(backends.map(backend => backend.name));
-    const found = await findServers(settings, log);
-    backends.push(...found.filter(({ name }) => !known.has(name)).map(driver => createBackend(driver, 'static', log)));
+    const known = new Set(drivers.map(({ name }) => name));
+    drivers.push(...(await findServers(settings, log)).filter(({ name }) => !known.has(name)));
   }
+  const registry = createRegistry(drivers.map(driver => backendOf(driver, 'static')));
+  const names = registry.backends.map(({ name }) => name);
 
   const operations = loadOperations(schema);
   const gateway = {
-    registry: createRegistry(backends),
+    registry,
+    wiring,
+    wiringOff: connected.wiringOff,
+    documents: connected.documents,
     jobs: createJobs(createMemoryStore({ retentionMs: settings.jobRetention }), log),
     defaultKeepAlive: settings.defaultKeepAlive,
     build: readBuild(env),
@@ -65,9 +75,15 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
     measured?.close();
     throw error;
   });
-  const names = backends.map(backend => backend.name);
+  const stopFollowing = register(
+    connected,
+    registry,
+    ({ spec }) => backendOf(registeredDriver(spec, settings), spec.source),
+    log,
+  );
+  const stopReconciling = reconcile(connected, gateway, settings, log);
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
-  if (names.length === 0) {
+  if (names.length === 0 && !connected.documents) {
     log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
   }
   if (!isLoopbackHost(settings.listen.host)) {
@@ -79,6 +95,8 @@ export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.Pr
   return {
     url,
     async stop() {
+      stopReconciling();
+      stopFollowing();
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
       measured?.close();

@@ -143,6 +143,30 @@ export const optionalAddress: Kind<ListenAddress | undefined> = {
   check: reading<ListenAddress | undefined>(text => (text === '' ? { value: undefined } : parseListen(text))),
 };
 
+const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+export const namespaceName: Kind<string> = {
+  placeholder: 'NAME',
+  check: z.string().refine(text => text === '' || (dnsLabel.test(text) && text.length <= 63), {
+    error: issue => `${quote(issue.input)} is no namespace; its name has lower-case letters, digits and inner dashes`,
+  }),
+};
+
+export const apiVersion: Kind<string> = {
+  placeholder: 'VERSION',
+  check: z.string().refine(text => text === 'auto' || /^v\d+((alpha|beta)\d+)?$/.test(text), {
+    error: issue => `${quote(issue.input)} is no API version; write auto, or one such as v1alpha3`,
+  }),
+};
+
+export const namePrefix: Kind<string> = {
+  placeholder: 'PREFIX',
+  check: z.string().refine(text => text === '' || /^[a-z0-9][-a-z0-9]{0,39}$/.test(text), {
+    error: issue =>
+      `${quote(issue.input)} cannot begin a name; use up to 40 lower-case letters, digits and dashes, no dash first`,
+  }),
+};
+
 export const endpoint: Kind<string> = { placeholder: 'URL', check: reading(readEndpoint) };
 
 export const oneOf = <Word extends string>(words: readonly Word[], placeholder: string): Kind<Word> => ({

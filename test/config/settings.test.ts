@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
-import { ConfigError, parseServe, type Setting, serveSettings } from '../../src/config/settings.ts';
+import { parseServe } from '../../src/config/parse.ts';
+import { ConfigError, type Setting, serveSettings } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
 
 type Env = Record<string, string>;
@@ -38,6 +39,16 @@ describe('settings', () => {
         ollamaMemoryBudgetGib: '',
         defaultKeepAlive: '5m',
         jobRetention: 86_400_000,
+        kubeconfig: '',
+        kubeContext: '',
+        inCluster: false,
+        namespace: '',
+        kagentNamespace: 'kagent',
+        kagentApiVersion: 'auto',
+        modelconfigPrefix: '',
+        autoWire: true,
+        disableWiring: false,
+        reconcileInterval: 30_000,
         graphiql: true,
         mcpEnabled: true,
         mcpPath: '/mcp',
@@ -328,7 +339,8 @@ describe('help', () => {
       for (const text of [...setting.variables, setting.defaultMeans ?? setting.default]) {
         assert.ok(row.includes(text), `${setting.flag}: ${text}`);
       }
-      for (const variable of setting.variables) assert.ok(help.includes(`[env: ${variable}]`), variable);
+      const variables = setting.variables.join(', ');
+      if (variables !== '') assert.ok(help.includes(`[env: ${variables}]`), variables);
       assert.ok(help.replace(/\s+/g, ' ').includes(setting.help), setting.help);
     }
     assert.equal(rows.length, all.length + 3);

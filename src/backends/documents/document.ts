@@ -22,7 +22,7 @@ export interface BackendDocument {
   readonly spec: BackendSpec;
 }
 
-interface BackendSpec {
+export interface BackendSpec {
   readonly kind: BackendKind;
   readonly source: Exclude<BackendOrigin, 'static'>;
   /** Of a host, as the gateway dials it, and as agents do. */

@@ -1,0 +1,116 @@
+import type { Logger } from 'pino';
+import type { Actions } from '../backends/actions.ts';
+import type { Backend } from '../backends/backend.ts';
+import { documentSelector } from '../backends/documents/configMap.ts';
+import type { BackendDocument } from '../backends/documents/document.ts';
+import { followDocuments } from '../backends/documents/follow.ts';
+import type { Documents } from '../backends/documents/registration.ts';
+import { patienceMs } from '../backends/patience.ts';
+import { startReconciler } from '../backends/reconcile.ts';
+import type { Registry } from '../backends/registry.ts';
+import { noKubernetes } from '../backends/wiring.ts';
+import { createCall } from '../call.ts';
+import type { ServeSettings } from '../config/settings.ts';
+import { messageOf } from '../errors.ts';
+import { openAccess } from '../kubernetes/access.ts';
+import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
+import { configMaps } from '../kubernetes/resource.ts';
+import { createWatches, located, type Watches } from '../kubernetes/watches.ts';
+import { derive } from '../live/derive.ts';
+import { optional } from '../live/optional.ts';
+import { createKagent } from '../wiring/kagent.ts';
+import type { Known, WiringState, WiringTarget } from '../wiring/wiring.ts';
+
+/** The API server of this process, and what it sees there. */
+interface Kubernetes {
+  readonly client: KubernetesClient;
+  readonly watches: Watches;
+}
+
+/** What the gateway does with a cluster; with none, why not. */
+export interface Connected {
+  readonly kubernetes?: Kubernetes;
+  readonly wiring?: WiringTarget;
+  readonly wiringOff?: string;
+  readonly documents?: Documents;
+}
+
+/** Opens the cluster that the settings name. One that cannot be had is a warning: hosts are served without. */
+export async function connect(settings: ServeSettings, log: Logger, env: NodeJS.ProcessEnv): Promise<Connected> {
+  if (!settings.inCluster && settings.kubeconfig === '') return {};
+  const { kubeconfig, kubeContext: context, inCluster } = settings;
+  const access = await openAccess({ kubeconfig, context, inCluster }, env).catch((error: unknown) => messageOf(error));
+  if (typeof access === 'string') {
+    log.warn({ error: access }, 'there is no Kubernetes: models cannot be wired, and backends not registered');
+    return { wiringOff: `${noKubernetes}: ${access}` };
+  }
+  const client = createKubernetesClient(access);
+  const watches = createWatches({ client, log });
+  const { namespace } = settings;
+  log.info({ server: client.server, namespace }, 'Kubernetes');
+  return {
+    kubernetes: { client, watches },
+    ...(namespace && { documents: { client, namespace } }),
+    ...(settings.disableWiring
+      ? { wiringOff: 'switched off by --disable-wiring' }
+      : {
+          wiring: createKagent({
+            client,
+            watches,
+            log,
+            namespace: settings.kagentNamespace,
+            apiVersion: settings.kagentApiVersion,
+            prefix: settings.modelconfigPrefix,
+            autoWire: settings.autoWire,
+          }),
+        }),
+  };
+}
+
+/** The same target, that keeps nobody waiting: what agents know is beside the point of most answers. */
+export function patient(target: WiringTarget): WiringTarget {
+  const nothing: Known = { refs: [], of: () => undefined };
+  return {
+    ...target,
+    get info() {
+      return target.info;
+    },
+    known: derive<[Known], Known>([optional(target.known, patienceMs)], ([{ value = nothing }]) => value),
+    state: derive<[WiringState], WiringState>([optional(target.state, patienceMs)], ([{ value }]) => value ?? unseen),
+  };
+}
+
+/** Until it was looked at, there is no reason why not. */
+const unseen: WiringState = { available: true };
+
+/** Registers the backends that documents name from now on, each made by `build`. Returns how to stop. */
+export function register(
+  { kubernetes, documents }: Connected,
+  registry: Registry,
+  build: (document: BackendDocument) => Backend,
+  log: Logger,
+): () => void {
+  if (!kubernetes || !documents) return () => {};
+  const { namespace } = documents;
+  return followDocuments({
+    registry,
+    build,
+    log,
+    // Documents say what the gateway has: they are read as the gateway, whoever calls.
+    configMaps: kubernetes.watches.of(createCall({ log }), located(configMaps), {
+      namespace,
+      labelSelector: documentSelector,
+    }),
+  });
+}
+
+/** Compares what is served with what is wired, unless nothing is to be wired by itself. Returns how to stop. */
+export function reconcile(
+  { wiring }: Connected,
+  { registry, jobs }: Pick<Actions, 'registry' | 'jobs'>,
+  { autoWire, reconcileInterval: intervalMs }: ServeSettings,
+  log: Logger,
+): () => void {
+  if (!wiring || !autoWire || intervalMs === 0) return () => {};
+  return startReconciler({ registry, wiring, jobs, intervalMs, log });
+}

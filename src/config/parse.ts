@@ -1,0 +1,130 @@
+/** From a command line and its environment to settings. A flag wins over its variables, an empty variable counts as unset. */
+import { parseArgs } from 'node:util';
+import type { BackendKind } from '../domain.ts';
+import { ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
+import { type ListenAddress, nearest, quote } from './values.ts';
+
+export interface ParsedServe {
+  readonly settings: ServeSettings;
+  /** One line each for the log: variables that were not understood and gave way to their default. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * The settings of one start.
+ *
+ * @param argv what follows the word `serve`
+ * @param buildable the backends this build has a driver for
+ * @throws ConfigError with everything that is wrong, not only the first
+ */
+export function parseServe(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  { buildable }: { buildable: readonly BackendKind[] },
+): ParsedServe {
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  const flags = readFlags(argv, problems);
+
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries<Setting>(serveSettings)) {
+    values[name] = readSetting(setting, flags, env, problems, warnings);
+  }
+  // Every key of the table was read with its own check.
+  const read = values as unknown as ServeSettings;
+
+  const settings = {
+    ...read,
+    backends: read.backends.length === 0 && read.backend !== undefined ? [read.backend] : read.backends,
+  };
+  if (read.backend !== undefined && !settings.backends.includes(read.backend)) {
+    problems.push(`--backend ${read.backend} is not in --backends ${read.backends.join(',')}; add it there or drop it`);
+  }
+  for (const name of settings.backends) {
+    if (buildable.includes(name)) continue;
+    const flag = read.backends.length === 0 ? '--backend' : '--backends';
+    problems.push(`${flag} ${name} is not in this version yet; it has ${buildable.join(', ') || 'none'}`);
+  }
+  if (sameAddress(settings.listen, settings.metricsListen)) {
+    problems.push('--metrics-listen is the address of --listen; give the metrics a port of their own, such as :9464');
+  }
+
+  // Once each: a cluster of short flags such as -123 is one word, but parsed as three.
+  if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
+  return { settings, warnings };
+}
+
+function sameAddress(one: ListenAddress, other: ListenAddress | undefined): boolean {
+  return other !== undefined && one.port !== 0 && one.port === other.port && one.host === other.host;
+}
+
+/** One setting's value from its flag, else its variables, else its default. */
+function readSetting(
+  setting: Setting,
+  flags: ReadonlyMap<string, string>,
+  env: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+  warnings: string[],
+): unknown {
+  const { check, lenient } = setting.kind;
+  const flagged = flags.get(setting.flag);
+  const variable = setting.variables.find(name => (env[name] ?? '').trim() !== '');
+  const given = flagged ?? (variable === undefined ? undefined : env[variable]);
+
+  if (given !== undefined) {
+    const checked = check.safeParse(given.trim());
+    if (checked.success) return checked.data;
+    const problem = checked.error.issues.map(issue => issue.message).join('; ');
+    if (flagged !== undefined) problems.push(`--${setting.flag} ${problem}`);
+    else if (lenient) warnings.push(`${variable} ${problem}; using the default ${setting.default}`);
+    else problems.push(`--${setting.flag} ${problem} (from ${variable})`);
+  }
+  // After a problem too: the checks across settings still run, and report no follow-up.
+  return check.parse(setting.default);
+}
+
+/** Flag → text as written, for the flags of the table. Everything else on the command line is a problem. */
+function readFlags(argv: readonly string[], problems: string[]): Map<string, string> {
+  const settings = new Map(Object.values<Setting>(serveSettings).map(setting => [setting.flag, setting]));
+  const { tokens } = parseArgs({
+    // Go's spelling has one dash. A value such as `-1` has no letter after it and is left alone.
+    args: argv.map(word => (/^-[a-z]/i.test(word) ? `-${word}` : word)),
+    options: Object.fromEntries(
+      [...settings].map(([flag, setting]) => [flag, { type: isSwitch(setting) ? 'boolean' : 'string' } as const]),
+    ),
+    strict: false, // our own sentences are clearer, and it reports the first problem only
+    tokens: true,
+  });
+
+  const flags = new Map<string, string>();
+  let unknownAt = -2; // the word after an unknown flag is probably its value: one complaint is enough
+  for (const token of tokens) {
+    if (token.kind === 'positional') {
+      if (token.index !== unknownAt + 1) problems.push(unexpectedWord(token.value, argv[token.index - 1]));
+      continue;
+    }
+    if (token.kind === 'option-terminator') continue;
+
+    const setting = settings.get(token.name);
+    if (setting === undefined) {
+      const near = nearest(token.name, [...settings.keys()]);
+      const hint = near === undefined ? '' : `; did you mean --${near}?`;
+      problems.push(`${(argv[token.index] as string).split('=', 1)[0]} is not a setting${hint}`);
+      if (!token.inlineValue) unknownAt = token.index;
+      continue;
+    }
+    const value = token.value ?? (isSwitch(setting) ? 'true' : undefined);
+    if (value === undefined || (!token.inlineValue && value.startsWith('--'))) {
+      const example = setting.default === '' ? setting.kind.placeholder : setting.default;
+      problems.push(`--${setting.flag} needs a value, as in --${setting.flag} ${example}`);
+      continue;
+    }
+    flags.set(setting.flag, value);
+  }
+  return flags;
+}
+
+function unexpectedWord(word: string, before: string | undefined): string {
+  const hint = /^-/.test(before ?? '') && /^(true|false)$/i.test(word) ? `; did you mean ${before}=${word}?` : '';
+  return `${quote(word)} is not a setting${hint}`;
+}
