@@ -12,7 +12,7 @@ import { noKubernetes } from '../backends/wiring.ts';
 import { createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
-import { openAccess } from '../kubernetes/access.ts';
+import { type Access, openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
 import { createWatches, located, type Watches } from '../kubernetes/watches.ts';
@@ -44,6 +44,11 @@ export async function connect(settings: ServeSettings, log: Logger, env: NodeJS.
     log.warn({ error: access }, 'there is no Kubernetes: models cannot be wired, and backends not registered');
     return { wiringOff: `${noKubernetes}: ${access}` };
   }
+  return connectTo(access, settings, log);
+}
+
+/** The same with a cluster that is open. */
+export function connectTo(access: Access, settings: ServeSettings, log: Logger): Connected {
   const client = createKubernetesClient(access);
   const watches = createWatches({ client, log });
   const { namespace } = settings;
