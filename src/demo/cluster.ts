@@ -14,9 +14,11 @@
  *   `propagationPolicy` leaves the finalizers `foregroundDeletion` and `orphan`, as a real server does, for it to act on.
  */
 
+import { stringify } from 'yaml';
 import { collectGarbage } from './cluster/garbage.ts';
+import { issueCertificates } from './cluster/http/certificate.ts';
 import { type ClusterFault, faultPlan } from './cluster/http/faults.ts';
-import { type ClusterUser, createRights, type Rights } from './cluster/http/rights.ts';
+import { admin, type ClusterUser, createRights, type Rights } from './cluster/http/rights.ts';
 import { type ApiServer, startServer } from './cluster/http/server.ts';
 import { openWatches } from './cluster/http/watching.ts';
 import { createLogs, type Logs } from './cluster/logs.ts';
@@ -40,6 +42,8 @@ export { manualClock } from './host/clock.ts';
 export interface ClusterOptions {
   /** Any free one when absent. */
   readonly port?: number;
+  /** Speaks HTTPS, with a certificate of an authority of its own. */
+  readonly tls?: boolean;
   readonly clock?: Clock;
   /** By name; `admin` is there besides. When absent, everybody may do everything, as `admin`, and needs no token. */
   readonly users?: Readonly<Record<string, ClusterUser>>;
@@ -79,6 +83,8 @@ export interface EmulatedCluster
     Pick<Rights, 'grant' | 'revoke' | 'setToken' | 'expireToken' | 'tokenOf'>,
     AsyncDisposable {
   readonly url: string;
+  /** Certificate of the authority that clients are to trust, in PEM; '' without TLS. */
+  readonly ca: string;
   /** For `kubectl` and client libraries, as YAML; of `admin` when no user is named. */
   kubeconfig(user?: string): string;
 
@@ -120,8 +126,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Emulat
   const proxy = createProxy();
   const routes = { 'pods/log': logs.route, 'services/proxy': proxy.route };
   const { port } = options;
-  const server = await startServer({ api: { registry, rights, routes, watches, clock }, faults, port });
-  const url = `http://127.0.0.1:${server.port}`;
+  const tls = options.tls ? issueCertificates() : undefined;
+  const server = await startServer({ api: { registry, rights, routes, watches, clock }, faults, port, tls });
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${server.port}`;
+  const ca = tls?.ca ?? '';
 
   async function close(): Promise<void> {
     life.abort();
@@ -131,7 +139,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Emulat
   return {
     ...objects,
     url,
-    kubeconfig: (user = 'admin') => kubeconfigOf(url, user, rights.tokenOf(user)),
+    ca,
+    kubeconfig: (user = admin) => kubeconfigOf(url, ca, user, rights.tokenOf(user)),
     requests: server.requests,
     requested: server.requested,
     logs,
@@ -210,11 +219,12 @@ function inOrder(objects: readonly object[]): readonly object[] {
   return [...objects].sort((a, b) => rank(a) - rank(b));
 }
 
-function kubeconfigOf(server: string, user: string, token: string): string {
-  return JSON.stringify({
+function kubeconfigOf(server: string, ca: string, user: string, token: string): string {
+  const authority = ca && { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  return stringify({
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: 'emulated', cluster: { server } }],
+    clusters: [{ name: 'emulated', cluster: { server, ...authority } }],
     users: [{ name: user, user: { token } }],
     contexts: [{ name: 'emulated', context: { cluster: 'emulated', user, namespace: 'default' } }],
     'current-context': 'emulated',
