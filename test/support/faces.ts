@@ -1,6 +1,7 @@
 /** A gateway asked for the same thing on all its faces. */
 import assert from 'node:assert/strict';
 import type { Operation } from '../../src/operations/load.ts';
+import type { Gateway } from '../../src/resolvers/builder.ts';
 import { callTool } from '../mcp/muster.ts';
 import { restRequestOf, toolArgumentsOf } from './cases.ts';
 import { type TestGatewayOptions, testGateway } from './gateway.ts';
@@ -17,8 +18,10 @@ export interface Faces extends AsyncDisposable {
   toolRefusal(tool: string, args?: object): Promise<string>;
 }
 
-export async function startFaces(options: TestGatewayOptions = {}): Promise<Faces> {
-  const rest = await serveRest({ gateway: testGateway(options) });
+export const startFaces = (options: TestGatewayOptions = {}): Promise<Faces> => facesOf(testGateway(options));
+
+export async function facesOf(gateway: Gateway): Promise<Faces> {
+  const rest = await serveRest({ gateway });
   const toolRefusal = async (tool: string, args: object = {}) => {
     const answer = await callTool(`${rest.url}/mcp`, tool, args);
     return answer.isError ? answer.text : 'not refused';

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { documentMap, documentText, namespace, startOnCluster } from '../support/cluster.ts';
+import { facesOf } from '../support/faces.ts';
+import { fakeDriver } from '../support/gateway.ts';
+import { ask, eventually, openStream, textOf, within } from '../support/server.ts';
+
+const lemonade = { kind: 'lemonade', endpoint: 'http://gpu-host:13305' };
+const invalid = (what: string) => `invalid_request: invalid request: ${what}`;
+
+test('adding a backend writes its document, and it is there', async () => {
+  await using world = await startOnCluster({ drivers: [fakeDriver()] });
+  await using faces = await facesOf(world.gateway);
+  const add = async (asks: object) => {
+    const { json } = await ask(faces.rest.server, textOf('addBackend'), asks);
+    return json.errors ? json.errors[0].message : json.data.addBackend;
+  };
+
+  const planned = await add({ ...lemonade, dryRun: true });
+  assert.equal(planned.dryRun, true);
+  assert.deepEqual([planned.created, planned.registered, planned.backend], [null, null, null]);
+  assert.equal(world.cluster.get('configmaps', 'model-backend-lemonade', namespace), undefined);
+
+  const added = await add(lemonade);
+  assert.equal(added.document, planned.document);
+  assert.deepEqual([added.created, added.registered, added.error], [true, true, null]);
+  assert.equal(added.backend.backend, 'lemonade');
+  assert.equal(added.backend.source, 'PERSON');
+  assert.deepEqual(added.configMap, {
+    namespace,
+    name: 'model-backend-lemonade',
+    labels: [
+      { key: 'agent-platform.giantswarm.io/model-backend', value: 'true' },
+      { key: 'agent-platform.giantswarm.io/model-backend-source', value: 'person' },
+    ],
+  });
+  const written = world.cluster.get<{ data: object }>('configmaps', 'model-backend-lemonade', namespace);
+  assert.deepEqual(written?.data, { 'backend.yaml': added.document });
+
+  const again = await add({ ...lemonade, source: 'cluster-manager' });
+  assert.deepEqual([again.created, again.registered, again.backend.source], [false, true, 'CLUSTER_MANAGER']);
+});
+
+test('a registered backend is like any other', async () => {
+  await using world = await startOnCluster({ drivers: [fakeDriver({ models: ['a:1b'] })] });
+  await using faces = await facesOf(world.gateway);
+  const { send } = faces.rest;
+  world.cluster.put(documentMap('lmstudio', documentText('lmstudio')));
+  await eventually(() => world.gateway.registry.backends.length === 2, 'the backend is registered');
+  const { json } = await send('GET models');
+  assert.deepEqual(
+    json.models.map(({ backend, name }: { backend: string; name: string }) => `${backend}/${name}`),
+    ['ollama/a:1b', 'lmstudio/a:1b', 'lmstudio/b:1b'],
+  );
+  assert.equal((await send('POST models/load', { model: 'b:1b' })).json.loaded, true);
+  assert.match((await send('POST models/load', { model: 'a:1b' })).text, /exists on ollama, lmstudio/);
+  // A kept answer is not kept over a registration.
+  world.cluster.remove('configmaps', 'model-backend-lmstudio', namespace);
+  await eventually(() => world.gateway.registry.backends.length === 1, 'the backend is gone');
+  assert.equal((await send('GET models')).json.models.length, 1);
+  assert.equal(
+    await faces.refusal('getBackend', { backend: 'lmstudio' }),
+    invalid('unknown backend "lmstudio" (configured: ollama)'),
+  );
+});
+
+test('who watches sees backends come, their models too, and what is wrong with a document, in one event each', async () => {
+  await using world = await startOnCluster();
+  await using faces = await facesOf(world.gateway);
+  const { graphqlUrl } = faces.rest.server;
+  const backends = await openStream(graphqlUrl, { query: textOf('watchBackends') });
+  const models = await openStream(graphqlUrl, { query: textOf('watchModels') });
+  const seen = async () => {
+    const { items, removed, invalid } = (await backends.nextPayload()).data.backends;
+    return [items.map((item: { backend: string }) => item.backend), removed.length, invalid];
+  };
+  assert.deepEqual(await seen(), [[], 0, []]);
+  assert.deepEqual((await models.nextPayload()).data.models.items, []);
+
+  world.cluster.put(documentMap('ollama', documentText('ollama')));
+  assert.deepEqual(await seen(), [['ollama'], 0, []]);
+  assert.equal((await models.nextPayload()).data.models.items.length, 2);
+
+  world.cluster.put(documentMap('ollama', documentText('ollama', 'ftp://x')));
+  const error = 'spec.endpoint: must be an http(s) URL, got "ftp://x"';
+  assert.deepEqual(await seen(), [[], 1, [{ configMap: 'model-backend-ollama', error }]]);
+  assert.equal((await models.nextPayload()).data.models.removed.length, 2);
+  const listed = await faces.rest.send('GET backends');
+  assert.deepEqual(listed.json, { backends: [], invalid: [{ configMap: 'model-backend-ollama', error }] });
+
+  world.cluster.put(documentMap('ollama', documentText('ollama')));
+  assert.deepEqual(await seen(), [['ollama'], 0, []]);
+});
+
+test('a document that is refused on reading is written all the same, and says why', async () => {
+  await using world = await startOnCluster({
+    build: () => {
+      throw new Error('no such machine');
+    },
+  });
+  await using faces = await facesOf(world.gateway);
+  const { json } = await ask(faces.rest.server, textOf('addBackend'), lemonade);
+  const { created, registered, error, backend } = json.data.addBackend;
+  assert.deepEqual(
+    [created, registered, error, backend],
+    [true, false, 'build lemonade backend: no such machine', null],
+  );
+});
+
+test('removing a backend unwires its models, then removes the document', async () => {
+  await using world = await startOnCluster();
+  await using faces = await facesOf(world.gateway);
+  const { send } = faces.rest;
+  const remove = async (asks: object) =>
+    (await ask(faces.rest.server, textOf('removeBackend'), asks)).json.data.removeBackend;
+  await ask(faces.rest.server, textOf('addBackend'), lemonade);
+  for (const model of ['a:1b', 'b:1b']) assert.equal((await send('POST models/wire', { model })).status, 200);
+
+  const planned = await remove({ kind: 'lemonade', dryRun: true });
+  assert.deepEqual(planned.modelConfigs.toSorted(), ['a:1b', 'b:1b']);
+  assert.equal(world.cluster.list('modelconfigs.kagent.dev').length, 2);
+
+  const removed = await remove({ kind: 'lemonade' });
+  assert.deepEqual(removed.unwired.toSorted(), ['a:1b', 'b:1b']);
+  assert.deepEqual([removed.removed, removed.deregistered, removed.modelConfigs], [true, true, null]);
+  assert.deepEqual(world.cluster.list('modelconfigs.kagent.dev'), []);
+  assert.deepEqual(world.gateway.registry.backends, []);
+  assert.equal(
+    await faces.refusal('removeBackend', { kind: 'lemonade' }),
+    `not_found: model not found: no lemonade backend document in ${namespace}`,
+  );
+});
+
+test('nothing is removed where something is refused', async () => {
+  await using world = await startOnCluster({ cluster: { users: {} } });
+  await using faces = await facesOf(world.gateway);
+  for (const kind of ['../secrets/x', 'x'.repeat(300), 'OLLAMA', 'a b']) {
+    const refusal = await faces.refusal('removeBackend', { kind });
+    assert.equal(refusal, `not_found: model not found: no ${kind} backend document in ${namespace}`);
+  }
+});
+
+test('a ConfigMap that is no document is left alone', async () => {
+  await using world = await startOnCluster();
+  await using faces = await facesOf(world.gateway);
+  const foreign = { ...documentMap('lemonade', 'mine'), metadata: { name: 'model-backend-lemonade', namespace } };
+  world.cluster.put(foreign);
+  const words = `conflict: conflict: ConfigMap ${namespace}/model-backend-lemonade exists but is not labelled as a backend document; label or remove it by hand`;
+  assert.equal(await faces.refusal('addBackend', lemonade), words);
+  assert.equal(await faces.refusal('removeBackend', { kind: 'lemonade' }), words);
+  assert.deepEqual(
+    world.cluster.get<typeof foreign>('configmaps', 'model-backend-lemonade', namespace)?.data,
+    foreign.data,
+  );
+});
+
+test('what runs on a backend that is replaced runs on', async () => {
+  const gate = Promise.withResolvers<void>();
+  let built = 0;
+  await using world = await startOnCluster({
+    build: ({ spec }) => {
+      const driver = fakeDriver({ name: spec.kind, kind: spec.kind, models: ['a:1b'] });
+      if (built++ === 0) {
+        driver.script.pull = async function* () {
+          yield { status: 'downloading', bytesCompleted: 1, bytesTotal: 2 };
+          await gate.promise;
+          yield { status: 'success', bytesCompleted: 2, bytesTotal: 2 };
+        };
+      }
+      return driver;
+    },
+  });
+  await using faces = await facesOf(world.gateway);
+  world.cluster.put(documentMap('ollama', documentText('ollama')));
+  await eventually(() => world.gateway.registry.backends.length === 1, 'the backend is registered');
+  const [before] = world.gateway.registry.backends;
+  const { json } = await faces.rest.send('POST models/pull', { model: 'a:1b', wire: false });
+  world.cluster.put(documentMap('ollama', documentText('ollama', 'http://other:1')));
+  await eventually(() => world.gateway.registry.backends[0] !== before, 'the backend is replaced');
+  const joined = await faces.rest.send('POST models/pull', { model: 'a:1b', wire: false });
+  assert.equal(joined.json.created, false, 'a pull of the same model joins it');
+  gate.resolve();
+  const stream = await openStream(faces.rest.server.graphqlUrl, {
+    query: textOf('watchJob'),
+    variables: { id: json.job.id },
+  });
+  await within(
+    (async () => {
+      while ((await stream.nextPayload()).data.job.job.phase !== 'SUCCEEDED');
+    })(),
+    'the pull succeeds',
+  );
+});
