@@ -4,7 +4,7 @@ import type { KubernetesClient } from '../kubernetes/client.ts';
 import type { Watches } from '../kubernetes/watches.ts';
 import { watchKnown, watchState } from './kagent/known.ts';
 import { look } from './kagent/look.ts';
-import type { Row } from './kagent/modelConfig.ts';
+import { isOn, referenceOf } from './kagent/match.ts';
 import { nameOf } from './kagent/names.ts';
 import { unwire } from './kagent/unwire.ts';
 import { createVersions } from './kagent/versions.ts';
@@ -36,11 +36,8 @@ export function createKagent(options: KagentOptions): WiringTarget {
   const place = { client, versions, namespace, prefix };
   const objects = watches.of(createCall({ log, ...(caller && { caller }) }), versions, { namespace });
 
-  /** Ours; none where there is no kagent. */
-  async function ours(call: Call): Promise<readonly Row[]> {
-    const seen = await look(place, call);
-    return (seen?.index.rows ?? []).filter(({ ref }) => ref.managed);
-  }
+  /** All there are; none where there is no kagent. */
+  const rowsNow = async (call: Call) => (await look(place, call))?.index.rows ?? [];
 
   return {
     get info() {
@@ -61,14 +58,15 @@ export function createKagent(options: KagentOptions): WiringTarget {
     },
 
     async wiredOn(call, backend) {
-      const rows = (await ours(call)).filter(({ ref }) => ref.backend === backend);
-      return [...new Set(rows.flatMap(({ ref }) => ref.model ?? []))];
+      const rows = (await rowsNow(call)).filter(row => isOn(row, backend));
+      return [...new Set(rows.map(referenceOf))];
     },
 
     async backendsOf(call, reference) {
       const name = nameOf(reference, prefix);
-      const rows = (await ours(call)).filter(
-        ({ ref, annotated }) => ref.model === reference || (annotated === undefined && ref.name === name),
+      const rows = (await rowsNow(call)).filter(
+        row =>
+          row.ref.managed && (referenceOf(row) === reference || (row.annotated === undefined && row.ref.name === name)),
       );
       return [...new Set(rows.map(({ ref }) => ref.backend))];
     },

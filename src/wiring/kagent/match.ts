@@ -43,6 +43,12 @@ export function namesOf(
   return [name, nameOnBackend(name, backend, access?.object ?? reference)];
 }
 
+/** Whether it is ours and names this backend. */
+export const isOn = ({ ref }: Row, backend: string) => ref.managed && ref.backend === backend;
+
+/** What one of ours is listed as: it always is something. */
+export const referenceOf = ({ ref }: Row) => ref.model ?? ref.name;
+
 /** Whether one of ours can be this backend's: one that names no backend can be anybody's. */
 export const canBe = ({ ref }: Row, backend: string) =>
   ref.managed && (ref.backend === undefined || ref.backend === backend);

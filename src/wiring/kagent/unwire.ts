@@ -2,7 +2,7 @@ import type { Call } from '../../call.ts';
 import { conflict, GatewayError, messageOf } from '../../errors.ts';
 import type { Secret } from '../../kubernetes/resource.ts';
 import { codeOf, look, type Place, type Seen } from './look.ts';
-import { namesOf, oursOf } from './match.ts';
+import { isOn, namesOf, oursOf, referenceOf } from './match.ts';
 import type { ModelConfig, Row } from './modelConfig.ts';
 import { ourSecret, placeholderRead, removeSecret } from './secret.ts';
 
@@ -32,12 +32,18 @@ export async function unwire(
   }
 }
 
-/** Those that name the backend; one that names none is taken for its own only when there is no better. */
+/**
+ * Those that name the backend; one that names none is taken for its own only when there is no better. What has lost its
+ * annotation goes by what it is listed as, too.
+ */
 function toRemove({ index }: Seen, prefix: string, backend: string, reference: string): readonly Row[] {
   const model = { backend, reference };
   const ours = oursOf(index, model, namesOf(model, prefix));
-  const labelled = ours.filter(({ ref }) => ref.backend !== undefined);
-  return labelled.length > 0 ? labelled : ours;
+  const listed = index.rows.filter(
+    row => row.annotated === undefined && isOn(row, backend) && referenceOf(row) === reference,
+  );
+  const labelled = new Set([...ours.filter(row => isOn(row, backend)), ...listed]);
+  return labelled.size > 0 ? [...labelled] : ours;
 }
 
 async function remove(place: Place, call: Call, { resource, index, objects }: Seen, rows: readonly Row[]) {
