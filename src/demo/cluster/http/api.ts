@@ -11,6 +11,8 @@ import { keyOf } from '../store/store.ts';
 import { kept, shown } from '../store/views.ts';
 import { create, find, type Registry, type RemoveOptions, remove, replace } from '../store/writes.ts';
 import { discovered, serverVersion } from './discovery.ts';
+import { openApi } from './openapi.ts';
+import { fromProtobuf, protobufType } from './protobuf.ts';
 import { listed, selection } from './reads.ts';
 import { checkAccess, type Rights } from './rights.ts';
 import { type Watches, watched } from './watching.ts';
@@ -38,6 +40,7 @@ export async function answerTo(api: Api, request: Incoming): Promise<Reply> {
   if (verb === 'other') throw noSuchPath();
   const user = rights.userOf(headers.authorization);
   if (verb === 'discovery') {
+    if (path.startsWith('/openapi/v3')) return json(openApi(path, registry.catalogue.kinds()));
     if (path.startsWith('/openapi')) throw noSuchPath();
     const { document: found, contentType } = discovered(path, headers.accept ?? '', registry.catalogue.kinds());
     return document(found, 200, contentType ?? 'application/json');
@@ -176,6 +179,8 @@ function documentOf({ raw, headers }: Incoming): unknown {
   } catch (error) {
     throw badRequest(`the object provided is unrecognized: couldn't get version/kind; ${(error as Error).message}`);
   }
+  const found = type === protobufType ? fromProtobuf(raw) : undefined;
+  if (found) return found;
   throw new StatusError(
     415,
     'UnsupportedMediaType',
