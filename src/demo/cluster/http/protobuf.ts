@@ -36,7 +36,7 @@ const magic = 'k8s\0';
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
 /** The object in a body; undefined for a kind that is not known in this form, and for what is no such body. */
-export function decodeProtobuf(body: Buffer): object | undefined {
+export function fromProtobuf(body: Buffer): object | undefined {
   if (body.toString('latin1', 0, magic.length) !== magic) return undefined;
   const { typeMeta, raw } = decode(body.subarray(magic.length), envelope) as {
     readonly typeMeta?: { readonly apiVersion?: string; readonly kind?: string };
@@ -53,19 +53,19 @@ function decode(bytes: Buffer, message: Message): Readonly<Record<string, unknow
     if (name === undefined || type === undefined) continue;
     if (typeof type === 'string') {
       // An absent text is written as an empty one.
-      if (content.byteLength > 0) result[name] = valueOf(content, type);
+      if (content.byteLength > 0) result[name] = contentOf(content, type);
     } else if ('message' in type) result[name] = decode(content, type.message);
     else result[name] = { ...(result[name] as object), ...entryOf(content, type.values) };
   }
   return result;
 }
 
-const valueOf = (content: Buffer, type: 'text' | 'bytes') => content.toString(type === 'text' ? 'utf8' : 'base64');
+const contentOf = (content: Buffer, type: 'text' | 'bytes') => content.toString(type === 'text' ? 'utf8' : 'base64');
 
 function entryOf(content: Buffer, type: 'text' | 'bytes'): Readonly<Record<string, string>> {
   const parts = new Map(fieldsOf(content));
   const none = Buffer.alloc(0);
-  return { [valueOf(parts.get(1) ?? none, 'text')]: valueOf(parts.get(2) ?? none, type) };
+  return { [contentOf(parts.get(1) ?? none, 'text')]: contentOf(parts.get(2) ?? none, type) };
 }
 
 /** The fields that have a length, by number; numbers are passed over. */
