@@ -7,8 +7,9 @@ import type { KubernetesClient, Selection } from './client.ts';
 import { createCache } from './reflector/cache.ts';
 import { createDemand } from './reflector/demand.ts';
 import { createEchoes } from './reflector/echoes.ts';
+import { createElapsed } from './reflector/elapsed.ts';
 import { isExpired, notInstalled, retryAfter, unexpected } from './reflector/failures.ts';
-import { follow } from './reflector/follow.ts';
+import { keepWatching } from './reflector/watching.ts';
 import type { KubernetesObject, Resource } from './resource.ts';
 
 /** A resource by its name, and how to find out which version of it to use. */
@@ -93,6 +94,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   const cache = createCache<T>(object => log.warn({ object }, `left out one of ${name} that has no name`));
   const echoes = createEchoes();
   const backoff = createBackoff();
+  const elapsed = createElapsed();
 
   let run: AbortController | undefined;
   /** The last that was known, of an earlier run too; it is `current` once this run has learnt something. */
@@ -106,6 +108,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   let watching = false;
   let lastEventAt: Date | undefined;
   const counts = { restarts: 0, lists: 0, listenerErrors: 0 };
+  // These are moments by `elapsed`.
   let listedAt = Number.NEGATIVE_INFINITY;
   let attemptedAt = Number.NEGATIVE_INFINITY;
   /** No request before this. */
@@ -161,7 +164,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     const found = await client.list(call, located, selection);
     if (signal.aborted) return;
     cache.replace(found);
-    listedAt = Date.now();
+    listedAt = elapsed();
     lastEventAt = new Date();
     mustList = false;
     synced = true;
@@ -174,7 +177,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     const timer = setTimeout(granted, grantedMs).unref();
     watching = true;
     try {
-      await follow(
+      await keepWatching(
         {
           open: ended =>
             client.watch(options.callFor(ended), located, selection, {
@@ -207,16 +210,16 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   }
 
   async function keepUp(signal: AbortSignal) {
-    let pause = quietUntil - Date.now();
+    let pause = quietUntil - elapsed();
     while (!signal.aborted) {
       if (pause > 0) await rest(pause, signal);
       if (signal.aborted) return;
-      attemptedAt = Date.now();
+      attemptedAt = elapsed();
       try {
         if (mustList || !resource) await list(signal);
         if (signal.aborted || !resource) return;
         learnt();
-        attemptedAt = Date.now();
+        attemptedAt = elapsed();
         await watch(resource, signal);
         pause = wentWell() ? 0 : backoff.next();
       } catch (error) {
@@ -229,7 +232,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
 
   /** Whether what has just ended was a good watch: then failures are counted anew. */
   function wentWell(): boolean {
-    const isGood = !mustList && Date.now() - attemptedAt >= healthyMs;
+    const isGood = !mustList && elapsed() - attemptedAt >= healthyMs;
     if (isGood) {
       backoff.reset();
       hasExpired = false;
@@ -240,7 +243,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   /** Takes note of a failure. Returns how long to wait after it, in milliseconds. */
   function afterFailure(cause: unknown): number {
     const of = mustList ? 'list' : 'watch';
-    const isFirst = wentWell();
+    const wasGood = wentWell();
     const pause = backoff.next();
     const error = cause instanceof GatewayError ? cause : unexpected(cause);
     if (error !== cause) log.error({ err: cause }, `unexpected error while looking at ${name}`);
@@ -248,20 +251,22 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       counts.restarts++;
       log.debug({ err: error }, 'a watch broke');
     }
-    const wait = retryAfter(error);
+    const isMissing = error.code === 'not_found';
     const expired = of === 'watch' && isExpired(error);
-    if (expired || !isFirst || error.code === 'not_found') mustList = true;
-    if (error.code === 'not_found') {
-      failed({ of: 'list', error: resource ? notInstalled(name, error) : error });
-      resource = undefined;
-    } else if (expired ? hasExpired : !isFirst || wait > 0) failed({ of, error });
-    // It happens to everybody who was away for long; only that it happens again says that something is wrong.
-    if (expired) hasExpired = true;
+    if (expired || isMissing || !wasGood) mustList = true;
 
-    const now = Date.now();
-    const untilList = mustList ? Math.min(listedAt + betweenListsMs - now, betweenListsMs) : 0;
-    quietUntil = now + Math.max(wait, untilList, 0);
-    return Math.max(expired && isFirst ? 0 : pause, quietUntil - now);
+    const now = elapsed();
+    const wait = retryAfter(error);
+    quietUntil = now + Math.max(0, wait, mustList ? listedAt + betweenListsMs - now : 0);
+    // To have expired happens to everybody who was away for long; only that it happens again says that something is wrong.
+    const isTrouble = wait > 0 || (expired ? hasExpired : !wasGood);
+    hasExpired ||= expired;
+    if (isMissing) {
+      const wasLocated = resource !== undefined;
+      resource = undefined;
+      failed({ of: 'list', error: wasLocated ? notInstalled(name, error) : error });
+    } else if (isTrouble) failed({ of, error });
+    return Math.max(expired && wasGood ? 0 : pause, quietUntil - now);
   }
 
   /** A pause: until it is over, somebody asks, or nobody wants to know any more. */
@@ -283,9 +288,9 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   function begin() {
     run = new AbortController();
     mustList = true;
-    const now = Date.now();
+    const now = elapsed();
     // Coming and going is no way around the pauses.
-    quietUntil = trouble ? Math.max(quietUntil, Math.min(attemptedAt, now) + betweenAsksMs) : now;
+    quietUntil = trouble ? Math.max(quietUntil, attemptedAt + betweenAsksMs) : now;
     isCurrent = now < quietUntil;
     if (!isCurrent) attempt = Promise.withResolvers();
     void keepUp(run.signal);
@@ -302,7 +307,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
   }
 
   function ask() {
-    const now = Date.now();
+    const now = elapsed();
     if (!wake || now - attemptedAt < betweenAsksMs || now < quietUntil) return;
     attempt ??= Promise.withResolvers();
     attemptedAt = now;
@@ -333,7 +338,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       return { synced, watching, lastEventAt, ...counts, malformed, error: trouble?.error };
     },
     get idle() {
-      return !run && Date.now() >= quietUntil;
+      return !run && elapsed() >= quietUntil;
     },
     seen: (written, signal) => echoes.until(() => !run || (synced && cache.shows(written)), signal),
     gone: (removed, signal) => echoes.until(() => !run || (synced && !cache.has(removed.metadata.uid)), signal),

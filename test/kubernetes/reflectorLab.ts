@@ -12,6 +12,10 @@ import { silent } from '../support/gateway.ts';
 export const seconds = 1_000;
 export const minutes = 60 * seconds;
 
+/** Milliseconds between moments. */
+export const gaps = (moments: readonly number[]) =>
+  moments.slice(1).map((at, place) => at - (moments[place] as number));
+
 /** An object; `version` is its resource version. */
 export const config = (name: string, version: number, uid = `uid-${name}`, namespace = 'kagent'): ConfigMap => ({
   apiVersion: 'v1',
@@ -31,6 +35,8 @@ export const expired = () =>
   new GatewayError('backend_error', 'too old resource version', { details: { reason: 'Expired' } });
 export const refused = () => new GatewayError('unavailable', 'connection refused');
 export const reset = () => new GatewayError('unavailable', 'connection lost (ECONNRESET)');
+export const putOff = (retryAfterMs: number) =>
+  new GatewayError('rate_limited', 'too many requests', { details: { retryAfterMs } });
 export const forbidden = (verb: string) =>
   new GatewayError('forbidden', `cannot ${verb} configmaps in namespace kagent`);
 

@@ -1,6 +1,7 @@
 import type { ObjectList, WatchEvent } from '../client.ts';
 import type { KubernetesObject } from '../resource.ts';
-import { isLater, isObject, listed, withObject, withoutObject } from './objects.ts';
+import { isObject } from '../transport/objects.ts';
+import { isLater, listed, withObject, withoutObject } from './objects.ts';
 
 export interface Cache<T extends KubernetesObject> {
   /** Sorted by namespace and name; undefined until the first list. */

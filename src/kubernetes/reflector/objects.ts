@@ -3,16 +3,6 @@ import type { KubernetesObject } from '../resource.ts';
 /** A list that holds each object once, sorted by namespace and name. */
 type Objects<T> = readonly T[];
 
-/** Whether something a server sent can be told from others; what else it lacks is for its readers to find. */
-export function isObject(value: unknown): value is KubernetesObject {
-  if (!isRecord(value) || !isRecord(value.metadata)) return false;
-  const { name, namespace } = value.metadata;
-  return typeof name === 'string' && name !== '' && (namespace === undefined || typeof namespace === 'string');
-}
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 /** A listed state. Objects that are what they were keep their identity, and so does a list of which all did. */
 export function listed<T extends KubernetesObject>(previous: Objects<T>, items: readonly T[]): Objects<T> {
   const next: T[] = [];
@@ -59,19 +49,24 @@ function find<T extends KubernetesObject>(objects: Objects<T>, wanted: T): { ind
 }
 
 function compare(a: KubernetesObject, b: KubernetesObject): number {
-  return order(a.metadata.namespace ?? '', b.metadata.namespace ?? '') || order(a.metadata.name, b.metadata.name);
+  return order(placeOf(a), placeOf(b)) || order(a.metadata.name, b.metadata.name);
 }
 
+// Whatever a server sends for it.
+const placeOf = ({ metadata }: KubernetesObject) => `${metadata.namespace ?? ''}`;
 // Not by locale: every replica is to have the same order, and it is to be fast.
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Also false when the resource has moved to another version of its group: then the same object reads differently. */
+/**
+ * Also false when the resource has moved to another version of its group: then the same object reads differently. Lists
+ * of some resources leave the version out.
+ */
 function isSame(a: KubernetesObject, b: KubernetesObject): boolean {
   const { uid, resourceVersion } = a.metadata;
   return (
     resourceVersion !== undefined &&
     resourceVersion === b.metadata.resourceVersion &&
     uid === b.metadata.uid &&
-    a.apiVersion === b.apiVersion
+    (a.apiVersion ?? b.apiVersion) === (b.apiVersion ?? a.apiVersion)
   );
 }

@@ -1,6 +1,6 @@
 import type { WatchEvent } from '../client.ts';
 
-export interface FollowOptions<T> {
+export interface WatchingOptions<T> {
   /** Begins a watch after the newest version that is known. */
   open(signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
   /** Told every event, some twice: two watches may run at a time. */
@@ -31,7 +31,7 @@ interface Stream {
  * nothing can be missed. The first event of the first watch ends the second; a change that only the second brings, or
  * more silence than a minute's bookmark leaves, ends the first. A quiet resource costs one request a minute, and no list.
  */
-export function follow<T>({ open, onEvent, onDead }: FollowOptions<T>, signal: AbortSignal): Promise<void> {
+export function keepWatching<T>({ open, onEvent, onDead }: WatchingOptions<T>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let isOver = false;
