@@ -31,7 +31,7 @@ export const definition = (versions: readonly string[] = ['v1alpha2', 'v1alpha3'
   },
 });
 
-export const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kagent' } };
+const kagentNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kagent' } };
 
 export interface LabOptions {
   /** Of the CRD; none: it is not installed. */
@@ -50,7 +50,7 @@ export interface Lab {
   readonly kagent: WiringTarget;
   readonly client: KubernetesClient;
   /** Another gateway at the same cluster. */
-  another(): WiringTarget;
+  another(namespace?: string): WiringTarget;
   /** Somebody's call; the gateway's own when nobody is named. */
   callOf(user?: string): Call;
   modelConfig(name: string): ModelConfig | undefined;
@@ -65,13 +65,13 @@ export interface Lab {
 export async function startLab(t: TestContext, options: LabOptions = {}): Promise<Lab> {
   const { versions, objects = [], users, apiVersion = 'auto', prefix = '', log = silent, between } = options;
   const crds = versions?.length === 0 ? [] : [definition(versions)];
-  const cluster = await startCluster({ objects: [...crds, namespace, ...objects], ...(users && { users }) });
+  const cluster = await startCluster({ objects: [...crds, kagentNamespace, ...objects], ...(users && { users }) });
   t.after(() => cluster.close());
   const direct = createKubernetesClient(openServer(cluster.url));
   const client = { ...direct, ...between?.(direct, cluster) };
-  const another = () => {
+  const another = (namespace = 'kagent') => {
     const watches = createWatches({ client, log });
-    return createKagent({ client, watches, namespace: 'kagent', apiVersion, prefix, autoWire: true, log });
+    return createKagent({ client, watches, namespace, apiVersion, prefix, autoWire: true, log });
   };
   let seen = 0;
   return {
