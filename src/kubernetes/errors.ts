@@ -188,12 +188,16 @@ export function transportError(attempt: Attempt, sender: Sender, call: Call, err
   if (proxied) return unavailable(`the proxy before ${at} answered ${proxied}`);
   if (unreachableCodes.test(code)) return unavailable(`${at} cannot be reached (${code})`);
   if (lostCodes.test(code)) return unavailable(`the connection to ${at} was lost (${code})`);
-  return backendError(`${what}: ${mismatchWords(code, at) ?? safeLine(attempt, sender, messageOf(error))}`, options);
+  return backendError(
+    `${what}: ${mismatchWords(code, at, error) ?? safeLine(attempt, sender, messageOf(error))}`,
+    options,
+  );
 }
 
 /** What answers is not what the address says. */
-function mismatchWords(code: string, at: string): string | undefined {
-  if (code.startsWith('HPE_')) return `${at} does not speak HTTP; check scheme and port`;
+function mismatchWords(code: string, at: string, error: unknown): string | undefined {
+  if ((error as Error | undefined)?.name === 'HTTPParserError')
+    return `${at} does not speak HTTP; check scheme and port`;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
     return `${at} does not speak TLS (${code}); should it be http://?`;
   if (/^ERR_SSL_.*ALERT/.test(code)) return `${at} broke off the TLS handshake (${code}); check the client certificate`;

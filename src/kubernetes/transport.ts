@@ -1,4 +1,3 @@
-import { setTimeout as pauseFor } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
 import { backendError, GatewayError, messageOf, timedOut } from '../errors.ts';
@@ -15,7 +14,7 @@ import {
   transportError,
 } from './errors.ts';
 import { contentTypeOf, lastLines, readRefusal, wholeText } from './transport/bodies.ts';
-import { type Bounds, boundsOf } from './transport/bounds.ts';
+import { type Bounds, boundsOf, pause } from './transport/bounds.ts';
 import { createPools, type Use } from './transport/pools.ts';
 import { pauseBeforeRetry } from './transport/retry.ts';
 
@@ -60,23 +59,29 @@ export function createTransport(access: Access): Transport {
   const { server } = access;
   const pools = createPools(access);
 
-  /** Who sends: with the caller's token if there is one, whatever it is worth; never with anything of the gateway then. */
-  async function senderOf(call: Call, attempt: Attempt, use: Use, signal: AbortSignal) {
-    if (call.caller.token) {
-      const token = call.caller.token();
-      if (!isToken(token)) {
-        throw new GatewayError(
-          'unauthenticated',
-          `${attemptWords(attempt)}: the caller has no usable token; sign in again`,
-        );
-      }
-      const sender: Sender = { server, asCaller: true, secrets: [token] };
-      const headers = { authorization: `Bearer ${token}` };
-      return { sender, headers, pool: pools.callers(use, await access.trust()), identity: undefined };
+  /** As whom and over which connections; with nothing of the gateway where the caller has a token, whatever it is worth. */
+  async function senderOf(call: Call, attempt: Attempt, use: Use, bounds: Bounds) {
+    const { signal } = bounds;
+    const token = call.caller.token?.();
+    if (token !== undefined && !isToken(token)) {
+      throw new GatewayError(
+        'unauthenticated',
+        `${attemptWords(attempt)}: the caller has no usable token; sign in again`,
+      );
     }
-    const [trust, identity] = await Promise.all([access.trust(), unlessAborted(access.identity(signal), signal)]);
-    const sender: Sender = { server, asCaller: false, secrets: secretsOf(identity) };
-    return { sender, headers: identity.headers, pool: pools.own(use, trust, identity.certificate), identity };
+    try {
+      signal.throwIfAborted();
+      if (token !== undefined) {
+        const sender: Sender = { server, asCaller: true, secrets: [token] };
+        const headers = { authorization: `Bearer ${token}` };
+        return { sender, headers, pool: pools.callers(use, await access.trust()), identity: undefined };
+      }
+      const [trust, identity] = await Promise.all([access.trust(), unlessAborted(access.identity(signal), signal)]);
+      const sender: Sender = { server, asCaller: false, secrets: secretsOf(identity) };
+      return { sender, headers: identity.headers, pool: pools.own(use, trust, identity.certificate), identity };
+    } catch (error) {
+      throw notSent(call, attempt, server, bounds, error);
+    }
   }
 
   /** Sends until there is an answer of success, which `read` reads, or a failure that trying again does not mend. */
@@ -92,9 +97,7 @@ export function createTransport(access: Access): Transport {
     let refused: Identity | undefined;
     for (let tries = 1; ; tries++) {
       const began = performance.now();
-      const { sender, headers, pool, identity } = await senderOf(call, attempt, use, signal).catch(error => {
-        throw credentialsError(call, attempt, bounds, error);
-      });
+      const { sender, headers, pool, identity } = await senderOf(call, attempt, use, bounds);
       let failure: GatewayError;
       let pauseMs: number | undefined;
       try {
@@ -116,7 +119,7 @@ export function createTransport(access: Access): Transport {
         if (use === 'short' && !(error instanceof GatewayError)) pauseMs = pauseBeforeRetry(method, tries, { error });
       }
       if (pauseMs === undefined || signal.aborted || pauseMs >= bounds.left()) throw failure;
-      await pauseFor(pauseMs, undefined, { signal }).catch(() => {
+      await pause(pauseMs, signal).catch(() => {
         throw failure;
       });
     }
@@ -214,12 +217,12 @@ function failed(call: Call, attempt: Attempt, sender: Sender, bounds: Bounds, er
   return timedOut(`${attemptWords(attempt)}: ${what}`, { cause: error });
 }
 
-function credentialsError(call: Call, attempt: Attempt, bounds: Bounds, error: unknown): GatewayError {
-  if (error instanceof GatewayError) return error;
+/** Why there was nobody to send it as. */
+function notSent(call: Call, attempt: Attempt, server: string, bounds: Bounds, error: unknown): GatewayError {
+  if (call.signal.aborted) return transportError(attempt, { server, asCaller: false, secrets: [] }, call, error);
   const what = `${attemptWords(attempt)}: the gateway's credentials for the API server`;
   if (bounds.expiredMs !== undefined)
     return timedOut(`${what} were not there within ${seconds(bounds.expiredMs)}`, { cause: error });
-  if (call.signal.aborted) return backendError(`${attemptWords(attempt)}: cancelled by the caller`, { cause: error });
   return new GatewayError('unavailable', `${what} cannot be had: ${messageOf(error)}`, { cause: error });
 }
 

@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { parse } from 'yaml';
 import { ConfigError } from '../../config/settings.ts';
 import type { Access, Identity, Trust } from '../access.ts';
@@ -42,9 +44,32 @@ export async function openKubeconfig(paths: string, context: string): Promise<Ac
   const cluster = pick('cluster', config.clusters, clusterName);
   const userName = textOf(chosen.fields.user);
   const user = userName === undefined ? undefined : pick('user', config.users, userName);
-  const { server, proxyUrl, trust } = readCluster(cluster, problem);
-  const { identity, refused } = readUser(user, cluster);
-  return { server, proxyUrl, trust, identity, refused };
+  const { isMade, ...who } = readUser(user, cluster);
+  const access = { ...readCluster(cluster, problem), ...who };
+  try {
+    await prove(access, isMade);
+  } catch (error) {
+    const { path, message } = error as NodeJS.ErrnoException;
+    throw problem(path === undefined ? message : fileWords(path, error));
+  }
+  return access;
+}
+
+/** Finds out now what would fail every request: files that are not there, or hold something else. */
+async function prove({ trust, identity }: Access, isMade: boolean) {
+  const { ca } = await trust();
+  if (ca !== undefined) readable('certificate-authority', () => new X509Certificate(ca));
+  // What a program or a login makes is waited for by the first request, not by the start.
+  const { certificate } = isMade ? {} : await identity(new AbortController().signal);
+  if (certificate) readable('client-certificate or client-key', () => createSecureContext(certificate));
+}
+
+function readable(what: string, read: () => void) {
+  try {
+    read();
+  } catch (error) {
+    throw new Error(`its ${what} is not PEM that can be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 // --- files -----------------------------------------------------------------------------------------------------------
@@ -131,12 +156,16 @@ function readCluster({ name, directory, fields }: Entry, problem: (words: string
   return { server, proxyUrl, trust };
 }
 
-const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' || /^127\./.test(host);
+const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' || /^127(\.\d+){3}$/.test(host);
 
 // --- user ------------------------------------------------------------------------------------------------------------
 
-function readUser(user: Entry | undefined, cluster: Entry): Pick<Access, 'identity' | 'refused'> {
-  if (!user) return { identity: async () => ({ headers: {} }), refused() {} };
+/** `isMade`: a program or a login makes the credentials. */
+function readUser(
+  user: Entry | undefined,
+  cluster: Entry,
+): Pick<Access, 'identity' | 'refused'> & { readonly isMade: boolean } {
+  if (!user) return { identity: async () => ({ headers: {} }), refused() {}, isMade: false };
   const { fields, directory } = user;
   const readCert = pemReader(fields, 'client-certificate', directory);
   const readKey = pemReader(fields, 'client-key', directory);
@@ -154,6 +183,7 @@ function readUser(user: Entry | undefined, cluster: Entry): Pick<Access, 'identi
       return { headers: { ...made.headers, ...(header && { authorization: header }), ...impersonation }, certificate };
     },
     refused: () => plugin?.refused(),
+    isMade: plugin !== undefined,
   };
 }
 

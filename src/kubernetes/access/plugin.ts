@@ -61,8 +61,10 @@ export function createPlugin(user: PluginUser, now = Date.now): Plugin {
   }
 
   return {
-    identity(signal) {
-      if (kept && now() < kept.until) return Promise.resolve(kept.identity);
+    async identity(signal) {
+      // Nobody would hear how the work ends that is begun for someone who has left.
+      signal.throwIfAborted();
+      if (kept && now() < kept.until) return kept.identity;
       making ??= make().finally(() => {
         making = undefined;
       });

@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts';
+import { unlessAborted } from '../../live/source.ts';
 
 /** How long something may take. `release` must be called when it is over. */
 export interface Bounds {
@@ -39,4 +40,11 @@ export function boundsOf({ signal: caller, deadline }: Call, ms: number): Bounds
       caller.removeEventListener('abort', follow);
     },
   };
+}
+
+/** Waits so many milliseconds. Rejects when the signal aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  return unlessAborted(promise, signal).finally(() => clearTimeout(timer));
 }
