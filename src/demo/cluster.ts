@@ -14,6 +14,7 @@
  *   `propagationPolicy` leaves the finalizers `foregroundDeletion` and `orphan`, as a real server does, for it to act on.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import { collectGarbage } from './cluster/garbage.ts';
 import { issueCertificates } from './cluster/http/certificate.ts';
@@ -114,8 +115,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Emulat
   const watches = openWatches();
   endThingsInTime(registry, clock, life.signal);
   collectGarbage(registry);
-  store.listen(({ type, resource, object }) => {
-    if (resource === definitions && type === 'DELETED') watches.end(object.metadata.name);
+  store.listen(({ type, resource, object, previous }) => {
+    if (resource !== definitions || type === 'ADDED') return;
+    // Whoever watches objects of a kind has to come again when it is defined otherwise, or no more.
+    if (type === 'DELETED' || !isDeepStrictEqual(object.spec, previous?.spec)) watches.end(object.metadata.name);
   });
   for (const name of namespaces) objects.put({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   for (const object of inOrder(options.objects ?? [])) objects.put(object);

@@ -3,7 +3,7 @@ import type { Clock } from '../../host/clock.ts';
 import { document, type Reply, text } from '../../host/reply.ts';
 import { applyPatch, PatchError, parsePatch, patchTypes } from '../patch.ts';
 import type { ApiRequest, Routes } from '../routes.ts';
-import { badRequest, methodNotAllowed, noSuchResource, notFound, StatusError } from '../status.ts';
+import { badRequest, forbidden, methodNotAllowed, noSuchResource, notFound, StatusError } from '../status.ts';
 import { schemaOf } from '../store/catalogue.ts';
 import { apiVersionOf, type Kind, resourceOf, tableOf } from '../store/kinds.ts';
 import { isRecord, type KubernetesObject, recordOf, withFields } from '../store/object.ts';
@@ -15,6 +15,7 @@ import { openApi } from './openapi.ts';
 import { fromProtobuf, protobufType } from './protobuf.ts';
 import { listed, selection } from './reads.ts';
 import { checkAccess, type Rights } from './rights.ts';
+import { showing } from './table.ts';
 import { type Watches, watched } from './watching.ts';
 
 /** What answers requests. */
@@ -90,6 +91,7 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
   const { verb, subresource, version, namespace, name, query } = request;
   const place = kind.namespaced ? namespace : '';
   const show = (object: KubernetesObject) => shown(kind, version, object);
+  const view = showing(request.headers.accept ?? '', query, kind, version, registry.now);
 
   if (subresource !== '') {
     const route = routes[`${resourceOf(kind)}/${subresource}`];
@@ -99,9 +101,9 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
 
   switch (verb) {
     case 'get':
-      return json(show(find(registry, kind, name, place)));
+      return json(view.object(show(find(registry, kind, name, place))));
     case 'list':
-      return json(listed(registry.store, kind, version, place, query));
+      return json(view.list(listed(registry.store, kind, version, place, query)));
     case 'watch': {
       const { store } = registry;
       const { watches, clock } = api;
@@ -111,6 +113,7 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
         version,
         namespace: place,
         query,
+        view,
         clock,
         watches,
         gone: request.gone,
@@ -119,10 +122,13 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
     }
     case 'create': {
       if (kind.namespaced && place === '') throw methodNotAllowed();
-      return json(show(create(registry, kind, kept(kind, bodyOf(request, kind)), writeOptions(request))), 201);
+      return json(
+        show(create(registry, kind, inPlace(documentOf(request), request, kind), writeOptions(request))),
+        201,
+      );
     }
     case 'update':
-      return json(show(replace(registry, kind, kept(kind, bodyOf(request, kind)), writeOptions(request))));
+      return json(show(replace(registry, kind, inPlace(documentOf(request), request, kind), writeOptions(request))));
     case 'patch':
       return patched(api, kind, request);
     case 'delete':
@@ -136,37 +142,36 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
   }
 }
 
-/** The object in a request: of the kind, and at the place that its path names. Throws `BadRequest`. */
-function bodyOf(request: Incoming, kind: Kind): KubernetesObject {
-  const input = documentOf(request);
+/**
+ * An object as the store keeps it, from what came in the body of a request or out of a patch: of the kind, and at the place
+ * that the path names. Throws `BadRequest`.
+ */
+function inPlace(input: unknown, { version, isOne, namespace, name }: Incoming, kind: Kind): KubernetesObject {
   if (!isRecord(input)) throw badRequest('the body of the request is no object');
-  const expected = apiVersionOf(kind.group, request.version);
+  const expected = apiVersionOf(kind.group, version);
   const { apiVersion = expected, kind: said = kind.kind } = input;
   if (apiVersion !== expected) {
     throw badRequest(
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     );
   }
-  if (said !== kind.kind)
+  if (said !== kind.kind) {
     throw badRequest(`the kind in the data (${said}) does not match the expected kind (${kind.kind})`);
-  return placed({ ...input, apiVersion: expected, kind: kind.kind, metadata: recordOf(input.metadata) }, request, kind);
-}
-
-function placed(object: Readonly<Record<string, unknown>>, { isOne, namespace, name }: Incoming, kind: Kind) {
-  const metadata = recordOf(object.metadata);
+  }
+  const metadata = recordOf(input.metadata);
   if (kind.namespaced && metadata.namespace && metadata.namespace !== namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }
   if (isOne && metadata.name && metadata.name !== name) {
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
   }
-  return {
-    ...object,
-    metadata: withFields(metadata, {
-      name: isOne ? name : metadata.name,
-      namespace: kind.namespaced ? namespace : undefined,
-    }),
-  } as unknown as KubernetesObject;
+  const place = { name: isOne ? name : metadata.name, namespace: kind.namespaced ? namespace : undefined };
+  return kept(kind, {
+    apiVersion: expected,
+    kind: kind.kind,
+    ...input,
+    metadata: withFields(metadata, place) as unknown as KubernetesObject['metadata'],
+  });
 }
 
 /** The body as a document; undefined when it is empty. */
@@ -215,7 +220,7 @@ function patched({ registry, rights }: Api, kind: Kind, request: Incoming): Repl
       ...(force !== null && { force: force === 'true' }),
     }),
   );
-  const object = kept(kind, placed(next, request, kind));
+  const object = inPlace(next, request, kind);
   if (current) {
     return json(shown(kind, version, replace(registry, kind, object, { ...options, tracked: isApply })));
   }
@@ -254,9 +259,14 @@ function removeOptions(request: Incoming): RemoveOptions {
   };
 }
 
+const lasting = ['default', 'kube-public', 'kube-system'];
+
 /** The object when it is still there, or its kind is one whose objects are given back; else that it is gone. */
 function removed(registry: Registry, kind: Kind, request: Incoming): object {
   const { name, version } = request;
+  if (resourceOf(kind) === 'namespaces' && lasting.includes(name)) {
+    throw forbidden(kind.plural, kind.group, name, 'this namespace may not be deleted');
+  }
   const place = kind.namespaced ? request.namespace : undefined;
   const { object, isGone } = remove(registry, kind, name, place, removeOptions(request));
   if (!isGone || ['pods', 'services', 'namespaces'].includes(resourceOf(kind))) return shown(kind, version, object);

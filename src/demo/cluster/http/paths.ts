@@ -78,8 +78,8 @@ function verbOf(method: string, query: URLSearchParams, isOne: boolean): string 
   switch (method) {
     case 'GET':
     case 'HEAD':
-      if (['1', 'true'].includes(query.get('watch') ?? '')) return 'watch';
-      return isOne ? 'get' : 'list';
+      if (isOne) return 'get';
+      return ['1', 'true'].includes(query.get('watch') ?? '') ? 'watch' : 'list';
     case 'POST':
       return 'create';
     case 'PUT':

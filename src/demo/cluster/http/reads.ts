@@ -4,6 +4,7 @@ import { apiVersionOf, type Kind, tableOf } from '../store/kinds.ts';
 import type { KubernetesObject } from '../store/object.ts';
 import type { Store } from '../store/store.ts';
 import { shown } from '../store/views.ts';
+import type { ObjectList } from './table.ts';
 
 /** Whether an object, as a version shows it, is asked for. */
 export type Test = (object: KubernetesObject) => boolean;
@@ -71,7 +72,13 @@ interface Continue {
 }
 
 /** A list, whole or the next page of it. Throws a `StatusError`. */
-export function listed(store: Store, kind: Kind, version: string, namespace: string, query: URLSearchParams): object {
+export function listed(
+  store: Store,
+  kind: Kind,
+  version: string,
+  namespace: string,
+  query: URLSearchParams,
+): ObjectList {
   const test = selection(kind, namespace, query);
   const asked = versionIn(query);
   if (asked !== undefined && asked > store.version) throw tooNew(asked, store.version);

@@ -46,11 +46,16 @@ export interface ServerOptions {
 
 export interface ApiServer {
   readonly port: number;
+  /** The last 10,000, oldest first; those that met a fault too. */
   readonly requests: readonly RecordedRequest[];
+  /** The nth request that has these fields, counted from 1, once it has come. */
   requested(match: Partial<RecordedRequest>, nth?: number): Promise<RecordedRequest>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** Requests that are kept. */
+const remembered = 10_000;
 
 /** A real server on loopback, which meets faults, records what it is asked, and can be stopped and started. */
 export async function startServer({ api, faults, tls, ...options }: ServerOptions): Promise<ApiServer> {
@@ -93,6 +98,7 @@ export async function startServer({ api, faults, tls, ...options }: ServerOption
       ended,
     };
     requests.push(recorded);
+    if (requests.length > remembered) requests.shift();
     for (const look of looking) look();
 
     const fault = faults.meet(recorded);

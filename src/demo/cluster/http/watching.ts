@@ -6,6 +6,7 @@ import type { KubernetesObject } from '../store/object.ts';
 import type { Change, Store } from '../store/store.ts';
 import { shown } from '../store/views.ts';
 import { selection, type Test, versionIn } from './reads.ts';
+import type { Showing } from './table.ts';
 
 /** The watches that are open, and what can be done to them from outside. */
 export interface Watches {
@@ -57,6 +58,7 @@ export interface WatchRequest {
   readonly version: string;
   readonly namespace: string;
   readonly query: URLSearchParams;
+  readonly view: Showing;
   readonly clock: Clock;
   readonly watches: Watches;
   readonly gone: AbortSignal;
@@ -86,62 +88,117 @@ export function watched(request: WatchRequest): Reply {
 }
 
 async function* lines(request: WatchRequest, test: Test, from: number | undefined): AsyncGenerator<string> {
-  const { store, kind, version, query, clock, watches, gone } = request;
+  const { store, kind, watches, query, clock, gone } = request;
+  const line = writer(request.view);
+  const events = createOutbox();
   const over = new AbortController();
-  const waiting: WatchEvent[] = [];
-  let news = Promise.withResolvers<void>();
-  let isFrozen = false;
-  const wake = () => {
-    news.resolve();
-    news = Promise.withResolvers();
-  };
-  const say = (event: WatchEvent) => {
-    waiting.push(event);
-    wake();
-  };
-  const end = () => {
-    over.abort();
-    wake();
-  };
   const sayChange = (change: Change) => {
-    const event = eventOf(change, object => shown(kind, version, object), test);
-    if (event) say(event);
+    const event = eventOf(change, object => shown(kind, request.version, object), test);
+    if (event) events.say(event);
   };
-  const bookmark = (annotations?: object) => ({
-    type: 'BOOKMARK' as const,
-    object: {
-      kind: kind.kind,
-      apiVersion: apiVersionOf(kind.group, version),
-      metadata: {
-        resourceVersion: String(store.version),
-        creationTimestamp: null,
-        ...(annotations && { annotations }),
-      },
-    },
-  });
-
+  const bookmark = () => events.say(bookmarkOf(request));
   const wantsBookmarks = query.get('allowWatchBookmarks') === 'true';
-  const sendsInitial = query.get('sendInitialEvents') === 'true';
+
   try {
-    if (from === undefined || from === 0 || sendsInitial) {
-      const objects = store.list(tableOf(kind)).map(object => shown(kind, version, object));
-      for (const object of objects.filter(test)) say({ type: 'ADDED', object });
-      if (sendsInitial) say(bookmark({ 'k8s.io/initial-events-end': 'true' }));
-    } else {
-      for (const change of store.since(tableOf(kind), from)) sayChange(change);
-    }
+    sayPast(request, test, from, events.say, sayChange);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     yield line({ type: 'ERROR', object: error.status });
     return;
   }
-
   const deaf = store.listen(change => {
     if (change.resource === tableOf(kind)) sayChange(change);
   });
-  const open: OpenWatch = {
-    resource: resourceOf(kind),
-    cut: request.cut,
+  const open = { ...events, resource: resourceOf(kind), cut: request.cut };
+  watches.add(open);
+  gone.addEventListener('abort', events.end, { once: true });
+  if (gone.aborted) events.end();
+  const seconds = Number(query.get('timeoutSeconds')) || usualTimeoutSeconds;
+  void after(clock, seconds * 1000, over.signal, () => {
+    if (wantsBookmarks) bookmark();
+    events.end();
+  });
+  if (wantsBookmarks) void every(clock, bookmarkMs, over.signal, bookmark);
+
+  try {
+    for (;;) {
+      const event = await events.next(gone);
+      if (!event) return;
+      yield line(event);
+    }
+  } finally {
+    over.abort();
+    deaf();
+    watches.delete(open);
+    gone.removeEventListener('abort', events.end);
+  }
+}
+
+/** What happened before the watch began, as far as it is asked for; or all there is. Throws `Expired`. */
+function sayPast(
+  request: WatchRequest,
+  test: Test,
+  from: number | undefined,
+  say: (event: WatchEvent) => void,
+  sayChange: (change: Change) => void,
+) {
+  const { store, kind, version, query } = request;
+  const sendsInitial = query.get('sendInitialEvents') === 'true';
+  if (from !== undefined && from !== 0 && !sendsInitial) {
+    for (const change of store.since(tableOf(kind), from)) sayChange(change);
+    return;
+  }
+  const objects = store.list(tableOf(kind)).map(object => shown(kind, version, object));
+  for (const object of objects.filter(test)) say({ type: 'ADDED', object });
+  if (sendsInitial) say(bookmarkOf(request, { 'k8s.io/initial-events-end': 'true' }));
+}
+
+/** Says how far the watch has come, though nothing happened. */
+const bookmarkOf = ({ store, kind, version }: WatchRequest, annotations?: object): WatchEvent => ({
+  type: 'BOOKMARK',
+  object: {
+    kind: kind.kind,
+    apiVersion: apiVersionOf(kind.group, version),
+    metadata: {
+      resourceVersion: String(store.version),
+      creationTimestamp: null,
+      ...(annotations && { annotations }),
+    },
+  },
+});
+
+/** Events that wait to be sent. */
+interface Outbox {
+  say(event: WatchEvent): void;
+  /** The next one, once there is one and it may go out; undefined when there will be none, and when the client is gone. */
+  next(gone: AbortSignal): Promise<WatchEvent | undefined>;
+  freeze(): void;
+  thaw(): void;
+  /** After what is in it. */
+  end(): void;
+}
+
+function createOutbox(): Outbox {
+  const waiting: WatchEvent[] = [];
+  let news = Promise.withResolvers<void>();
+  let isFrozen = false;
+  let isOver = false;
+  const wake = () => {
+    news.resolve();
+    news = Promise.withResolvers();
+  };
+  return {
+    say(event) {
+      waiting.push(event);
+      wake();
+    },
+    async next(gone) {
+      for (;;) {
+        if (gone.aborted) return undefined;
+        if (!isFrozen && (waiting.length > 0 || isOver)) return waiting.shift();
+        await news.promise;
+      }
+    },
     freeze() {
       isFrozen = true;
     },
@@ -149,35 +206,23 @@ async function* lines(request: WatchRequest, test: Test, from: number | undefine
       isFrozen = false;
       wake();
     },
-    end,
+    end() {
+      isOver = true;
+      wake();
+    },
   };
-  watches.add(open);
-  gone.addEventListener('abort', end, { once: true });
-  if (gone.aborted) end();
-  const seconds = Number(query.get('timeoutSeconds')) || usualTimeoutSeconds;
-  const timeout = () => {
-    if (wantsBookmarks) say(bookmark());
-    end();
-  };
-  void after(clock, seconds * 1000, over.signal, timeout);
-  if (wantsBookmarks) void every(clock, bookmarkMs, over.signal, () => say(bookmark()));
-
-  try {
-    for (;;) {
-      const event = isFrozen ? undefined : waiting.shift();
-      if (event) yield line(event);
-      else if (over.signal.aborted && (!isFrozen || gone.aborted)) return;
-      else await news.promise;
-    }
-  } finally {
-    over.abort();
-    deaf();
-    watches.delete(open);
-    gone.removeEventListener('abort', end);
-  }
 }
 
-const line = (event: WatchEvent) => `${JSON.stringify(event)}\n`;
+/** Objects as the client wants to see them; bookmarks and errors as they are. */
+function writer(view: Showing): (event: WatchEvent) => string {
+  let isFirst = true;
+  return ({ type, object }) => {
+    const isObject = type !== 'BOOKMARK' && type !== 'ERROR';
+    const seen = isObject ? view.object(object as KubernetesObject, isFirst) : object;
+    if (isObject) isFirst = false;
+    return `${JSON.stringify({ type, object: seen })}\n`;
+  };
+}
 
 /** What a change is to somebody who sees the selected objects only. */
 function eventOf(

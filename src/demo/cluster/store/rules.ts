@@ -151,7 +151,8 @@ export function checkShape(value: unknown): asserts value is KubernetesObject {
   for (const field of ['labels', 'annotations']) {
     if (!isTexts(metadata[field])) throw undecodable(value.kind, `metadata.${field}`, 'type map[string]string');
   }
-  if (!isListOf(metadata.finalizers, isText)) throw undecodable(value.kind, 'metadata.finalizers', 'type []string');
+  if (!isListOf(metadata.finalizers, item => typeof item === 'string'))
+    throw undecodable(value.kind, 'metadata.finalizers', 'type []string');
   if (!isListOf(metadata.ownerReferences, isRecord)) {
     throw undecodable(value.kind, 'metadata.ownerReferences', 'type []v1.OwnerReference');
   }
@@ -161,7 +162,9 @@ export function checkShape(value: unknown): asserts value is KubernetesObject {
 
 const isText = (value: unknown) => value === undefined || value === null || typeof value === 'string';
 const isTexts = (value: unknown) =>
-  value === undefined || value === null || (isRecord(value) && Object.values(value).every(isText));
+  value === undefined ||
+  value === null ||
+  (isRecord(value) && Object.values(value).every(item => typeof item === 'string'));
 const isListOf = (value: unknown, test: (item: unknown) => boolean) =>
   value === undefined || value === null || (Array.isArray(value) && value.every(test));
 

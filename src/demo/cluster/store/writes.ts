@@ -58,7 +58,7 @@ export function find({ store }: Registry, kind: Kind, name: string, namespace?: 
 /** Creates an object of the storage version. Throws a `StatusError`. */
 export function create(registry: Registry, kind: Kind, input: unknown, options: WriteOptions = {}): KubernetesObject {
   checkShape(input);
-  const given: Metadata = input.metadata ?? {};
+  const given = metadataIn(input);
   if (given.resourceVersion && !options.direct) {
     throw badRequest('resourceVersion should not be set on objects to be created');
   }
@@ -90,7 +90,7 @@ export function create(registry: Registry, kind: Kind, input: unknown, options: 
 /** Replaces an object; one that is being removed and has no finalizer left is gone. Throws a `StatusError`. */
 export function replace(registry: Registry, kind: Kind, input: unknown, options: WriteOptions = {}): KubernetesObject {
   checkShape(input);
-  const given: Metadata = input.metadata ?? {};
+  const given = metadataIn(input);
   const current = find(registry, kind, given.name, given.namespace);
   const { metadata: known } = current;
   if (given.uid && given.uid !== known.uid) {
@@ -108,10 +108,11 @@ export function replace(registry: Registry, kind: Kind, input: unknown, options:
       ]);
     }
   }
+  const { managedFields = known.managedFields } = given;
   const next = options.subresource
-    ? { ...withFields(current, { status: input.status }), metadata: { ...known, managedFields: given.managedFields } }
-    : { ...withFields(input, { status: statusAfter(kind, current, input, options) }), metadata: settled(given, known) };
-  const object = finished(registry, kind, current, next as KubernetesObject, options);
+    ? withFields(current, { status: input.status, metadata: withFields(known, { managedFields }) })
+    : withFields(input, { status: statusAfter(kind, current, input, options), metadata: settled(given, known) });
+  const object = finished(registry, kind, current, next, options);
   checkFinalizers(kind, current, object);
   if (options.dryRun || isDeepStrictEqual(comparable(object), comparable(current)))
     return options.dryRun ? object : current;
@@ -120,8 +121,8 @@ export function replace(registry: Registry, kind: Kind, input: unknown, options:
   const generation = isCounted ? (known.generation ?? 0) + 1 : known.generation;
   const written = { ...object, metadata: withFields(object.metadata, { generation }) };
   if (isFree(written)) {
-    registry.store.put(tableOf(kind), written);
-    return registry.store.remove(tableOf(kind), keyOf(known.name, known.namespace)) as KubernetesObject;
+    registry.store.remove(tableOf(kind), keyOf(known.name, known.namespace));
+    return written;
   }
   return registry.store.put(tableOf(kind), written);
 }
@@ -169,6 +170,10 @@ export function remove(
   const isNews = !isDeepStrictEqual(comparable(marked), comparable(current));
   return { object: isNews ? store.put(tableOf(kind), marked) : current, isGone: false };
 }
+
+/** What is null is not there. */
+const metadataIn = ({ metadata }: { readonly metadata?: Metadata | null }) =>
+  Object.fromEntries(Object.entries(metadata ?? {}).filter(([, value]) => value !== null)) as unknown as Metadata;
 
 /** As the server keeps it, after all checks. */
 function finished(
