@@ -4,9 +4,11 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { parse } from 'yaml';
 import { ConfigError } from '../../config/settings.ts';
-import type { Access, Identity, Trust } from '../access.ts';
+import type { Access, Trust } from '../access.ts';
+import { createExec } from './exec.ts';
 import { createFileText, fileWords, tokenIn } from './file.ts';
-import { createPlugin } from './plugin.ts';
+import { createMade } from './made.ts';
+import { createOidc } from './oidc.ts';
 
 /** A named part of a kubeconfig, and the directory that its relative paths begin at. */
 interface Entry {
@@ -44,7 +46,7 @@ export async function openKubeconfig(paths: string, context: string): Promise<Ac
   const cluster = pick('cluster', config.clusters, clusterName);
   const userName = textOf(chosen.fields.user);
   const user = userName === undefined ? undefined : pick('user', config.users, userName);
-  const { isMade, ...who } = readUser(user, cluster);
+  const { isMade, ...who } = readUser(user, cluster, problem);
   const access = { ...readCluster(cluster, problem), ...who };
   try {
     await prove(access, isMade);
@@ -164,6 +166,7 @@ const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' ||
 function readUser(
   user: Entry | undefined,
   cluster: Entry,
+  problem: (words: string) => ConfigError,
 ): Pick<Access, 'identity' | 'refused'> & { readonly isMade: boolean } {
   if (!user) return { identity: async () => ({ headers: {} }), refused() {}, isMade: false };
   const { fields, directory } = user;
@@ -171,20 +174,41 @@ function readUser(
   const readKey = pemReader(fields, 'client-key', directory);
   const authorization = authorizationReader(user);
   const impersonation = impersonationOf(fields);
-  const plugin =
-    fields.exec || fields['auth-provider']
-      ? createPlugin({ name: user.name, directory, fields, cluster: cluster.fields })
-      : undefined;
+  const plugin = authorization ? undefined : makerOf(user, cluster, problem);
+  const made = plugin && createMade(plugin);
   return {
     async identity(signal) {
-      const made: Identity = plugin && !authorization ? await plugin.identity(signal) : { headers: {} };
+      const { headers, certificate } = (await made?.identity(signal)) ?? { headers: {} };
       const [cert, key, header] = await Promise.all([readCert?.(), readKey?.(), authorization?.()]);
-      const certificate = cert !== undefined && key !== undefined ? { cert, key } : made.certificate;
-      return { headers: { ...made.headers, ...(header && { authorization: header }), ...impersonation }, certificate };
+      return {
+        headers: { ...headers, ...(header && { authorization: header }), ...impersonation },
+        certificate: cert !== undefined && key !== undefined ? { cert, key } : certificate,
+      };
     },
-    refused: () => plugin?.refused(),
-    isMade: plugin !== undefined,
+    refused: () => made?.refused(),
+    isMade: made !== undefined,
   };
+}
+
+/** What makes the credentials of a user: a program, or a login. */
+function makerOf({ name, directory, fields }: Entry, cluster: Entry, problem: (words: string) => ConfigError) {
+  if (fields.exec) return createExec({ name, directory, exec: recordOf(fields.exec), cluster: cluster.fields });
+  if (!fields['auth-provider']) return undefined;
+  const { name: provider, config } = recordOf(fields['auth-provider']);
+  if (provider !== 'oidc')
+    throw problem(
+      `the user ${JSON.stringify(name)} has the auth-provider ${provider}, which Kubernetes has given up; use exec`,
+    );
+  const login = recordOf(config);
+  return createOidc({
+    name,
+    idToken: textOf(login['id-token']),
+    refreshToken: textOf(login['refresh-token']),
+    issuer: textOf(login['idp-issuer-url']),
+    clientId: textOf(login['client-id']),
+    clientSecret: textOf(login['client-secret']),
+    ca: pemReader(login, 'idp-certificate-authority', directory),
+  });
 }
 
 function authorizationReader({ fields, directory }: Entry): (() => Promise<string>) | undefined {
