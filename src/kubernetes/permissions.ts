@@ -48,7 +48,7 @@ export const permissions: readonly Permission[] = [
     scope: 'kagent',
     group: 'kagent.dev',
     resource: 'modelconfigs',
-    verbs: ['get', 'list', 'watch'],
+    verbs: ['list', 'watch'],
     why: 'see which models agents can use',
   },
   {

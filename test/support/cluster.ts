@@ -28,6 +28,8 @@ export interface ClusterSetup {
   /** Flags beside the usual ones. */
   readonly flags?: readonly string[];
   readonly withoutKagent?: boolean;
+  /** Whose token the gateway has; without users it needs none. */
+  readonly user?: string;
   readonly log?: Logger;
 }
 
@@ -38,7 +40,7 @@ export interface ClusterGateway extends AsyncDisposable {
 }
 
 export async function startOnCluster(setup: ClusterSetup = {}): Promise<ClusterGateway> {
-  const { drivers = [], flags = [], log = silent, cluster: given = {}, withoutKagent = false } = setup;
+  const { drivers = [], flags = [], log = silent, cluster: given = {}, withoutKagent = false, user } = setup;
   const isRunning = 'url' in given;
   const cluster = isRunning ? given : await startCluster(given);
   if (!isRunning) {
@@ -47,7 +49,9 @@ export async function startOnCluster(setup: ClusterSetup = {}): Promise<ClusterG
   }
   const usual = ['--namespace', namespace, '--kagent-namespace', kagentNamespace];
   const { settings } = parseServe([...usual, ...flags], {}, { buildable: [] });
-  const connected = connectTo(openServer(cluster.url), settings, log);
+  const server = openServer(cluster.url);
+  const access = user ? { ...server, identity: async () => bearer(cluster.tokenOf(user)) } : server;
+  const connected = connectTo(access, settings, log);
   const wiring = connected.wiring && patient(connected.wiring);
   const gateway = testGateway({
     drivers,
@@ -77,6 +81,8 @@ export async function startOnCluster(setup: ClusterSetup = {}): Promise<ClusterG
     },
   };
 }
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
 const registered = (kind: BackendKind) => fakeDriver({ kind, name: kind, models: ['a:1b', 'b:1b'] });
 

@@ -94,7 +94,7 @@ test('without kagent nothing can be wired, and nothing is', async t => {
   const { kagent, callOf, secrets } = await startLab(t, { versions: [] });
   assert.match(
     await refusal(kagent.wire(callOf(), lemonadeModel())),
-    /^unavailable .*kagent's ModelConfig CRD is not installed in the cluster \(looked for kagent.dev\/v1alpha3\)/,
+    /^unsupported .*kagent's ModelConfig CRD is not installed in the cluster \(looked for kagent.dev\/v1alpha3\)/,
   );
   assert.deepEqual(secrets(), []);
   await kagent.unwire(callOf(), 'lemonade', 'm');

@@ -65,7 +65,7 @@ export async function wire(place: Place, call: Call, model: WirableModel, apiKey
 }
 
 const notInstalled = ({ versions }: Place) =>
-  unavailable(
+  unsupported(
     `kagent's ModelConfig CRD is not installed in the cluster (looked for ${apiVersionOf(versions.current)}); ` +
       'install kagent, or look at the API version that is configured',
   );
