@@ -20,8 +20,10 @@ export interface Versions extends Locator<ModelConfig> {
   outdated(): void;
 }
 
+type Discovery = Pick<KubernetesClient, 'versions' | 'resources'>;
+
 /** `given` is a version, or `auto`: what the API server prefers of those that it serves. */
-export function createVersions(client: KubernetesClient, given: string): Versions {
+export function createVersions(client: Discovery, given: string): Versions {
   let current = modelConfigsOf(given === 'auto' ? usualVersion : given);
   let askedAt: number | undefined;
   let asking: Promise<void> | undefined;
@@ -73,7 +75,7 @@ export function createVersions(client: KubernetesClient, given: string): Version
 }
 
 /** The preferred version that has ModelConfigs, or the first other that has; undefined when none has. */
-async function servedVersion(client: KubernetesClient, call: Call): Promise<string | undefined> {
+async function servedVersion(client: Discovery, call: Call): Promise<string | undefined> {
   const group = await client.versions(call, kagentGroup);
   for (const version of group?.versions ?? []) {
     const plurals = await client.resources(call, kagentGroup, version);
