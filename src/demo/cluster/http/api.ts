@@ -208,18 +208,19 @@ function patched({ registry, rights }: Api, kind: Kind, request: Incoming): Repl
   const options = writeOptions(request);
   const place = kind.namespaced ? namespace : undefined;
   const current = registry.store.get(tableOf(kind), keyOf(name, place));
-  if (!current && !isApply) throw notFound(kind, name);
+  if (!current && (!isApply || request.subresource !== '')) throw notFound(kind, name);
   const force = query.get('force');
   const fieldManager = isApply ? (query.get('fieldManager') ?? undefined) : options.fieldManager;
-  const next = asStatus(kind, name, () =>
-    applyPatch(type, current && shown(kind, version, current), parsePatch(type, raw.toString()), {
+  const next = asStatus(() => {
+    const patch = parsePatch(type, raw.toString());
+    return applyPatch(type, current && shown(kind, version, current), isApply ? ownPart(kind, request, patch) : patch, {
       fieldManager,
       now: registry.now(),
       subresource: options.subresource,
       schema: schemaOf(kind, version),
       ...(force !== null && { force: force === 'true' }),
-    }),
-  );
+    });
+  });
   const object = inPlace(next, request, kind);
   if (current) {
     return json(shown(kind, version, replace(registry, kind, object, { ...options, tracked: isApply })));
@@ -228,18 +229,23 @@ function patched({ registry, rights }: Api, kind: Kind, request: Incoming): Repl
   return json(shown(kind, version, create(registry, kind, object, { ...options, tracked: true })), 201);
 }
 
-/** What the patch is refused with, about the object. */
-function asStatus<T>(kind: Kind, name: string, act: () => T): T {
+/** What server-side apply may own: all but `status`, or through that subresource nothing else. */
+function ownPart(kind: Kind, { subresource }: Incoming, wanted: unknown): unknown {
+  if (!isRecord(wanted) || !kind.subresources.includes('status')) return wanted;
+  if (subresource === '') return withFields(wanted, { status: undefined });
+  const { apiVersion, kind: said, metadata, status } = wanted;
+  const { name, namespace } = recordOf(metadata);
+  return withFields({ apiVersion, kind: said }, { metadata: withFields({}, { name, namespace }), status });
+}
+
+/** What a patch is refused with; the API server does not say of which object. */
+function asStatus<T>(act: () => T): T {
   try {
     return act();
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
-    throw new StatusError(error.status, error.reason, error.message, {
-      name,
-      ...(kind.group && { group: kind.group }),
-      kind: kind.plural,
-      ...(error.causes.length > 0 && { causes: error.causes }),
-    });
+    const { status, reason, message, causes } = error;
+    throw new StatusError(status, reason, message, causes.length > 0 ? { causes } : {});
   }
 }
 

@@ -228,7 +228,7 @@ const settled = (given: Metadata, known: Metadata): Metadata =>
 /** The object without what differs between two writes of the same. */
 const comparable = ({ metadata, ...rest }: KubernetesObject) => ({
   ...rest,
-  metadata: withFields(metadata, { resourceVersion: undefined, managedFields: undefined }),
+  metadata: withFields(metadata, { resourceVersion: undefined }),
 });
 
 /** What `metadata.generation` counts the changes of. */
