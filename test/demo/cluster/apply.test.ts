@@ -169,6 +169,15 @@ describe('server-side apply', () => {
     assert.match(error.message, /conflict with "before-first-apply" using v1: \.data\.k/);
   });
 
+  test('what kubectl has set by itself before is its own to set, unless somebody changed it since', () => {
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(configMap({ k: '1' })) };
+    const made = update(undefined, configMap({ k: '1' }, { annotations }), 'kubectl-client-side-apply');
+    assert.deepEqual(apply(made, configMap({ k: '2' }), { by: 'kubectl' }).data, { k: '2' });
+    conflictOf(() => apply(made, configMap({ k: '2' }), { by: 'other' }));
+    const edited = update(made, { ...made, data: { k: '3' } }, 'kubectl-edit');
+    conflictOf(() => apply(edited, configMap({ k: '2' }), { by: 'kubectl' }));
+  });
+
   test('a scalar in place of a map takes what others own in it', () => {
     const thing = (spec: unknown) => ({ apiVersion: 'x.dev/v1', kind: 'Thing', metadata: { name: 'a' }, spec });
     const made = apply(undefined, thing({ a: { b: 1 } }), { by: 'one' });

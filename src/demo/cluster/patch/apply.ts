@@ -35,7 +35,9 @@ export function serverSideApply(
   const changed = new Set([...fields].filter(field => !same(standing.get(field), leaves.get(field))));
   const taken = others.map(entry => ({ entry, lost: lostTo(changed, leaves, entry.fields) }));
   const conflicts = taken.flatMap(({ entry, lost }) => [...lost].map(field => ({ entry, field })));
-  if (conflicts.length > 0 && !force) throw conflictError(conflicts);
+  const handedOver = writing.fieldManager === 'kubectl' ? lastApplied(current, standing, structure) : new Set<Field>();
+  const refused = conflicts.filter(({ field }) => !handedOver.has(field));
+  if (refused.length > 0 && !force) throw conflictError(refused);
 
   const left = taken.map(({ entry, lost }) => ({ ...entry, fields: minus(entry.fields, lost) }));
   const owned = left.reduce((all, entry) => union(all, entry.fields), fields);
@@ -62,6 +64,31 @@ function knownManagers(current: JsonObject | undefined, { structure, now }: Writ
     fields: new Set(leavesOf(current, structure).keys()),
   };
   return [first];
+}
+
+/**
+ * What `kubectl` has set by itself before it left that to the server, and nobody has changed since: it is no conflict when
+ * it sets that anew.
+ */
+function lastApplied(
+  current: JsonObject | undefined,
+  standing: ReadonlyMap<Field, Json>,
+  structure: Structure,
+): FieldSet {
+  const { annotations } = isObject(current?.metadata) ? current.metadata : {};
+  const text = isObject(annotations) ? annotations['kubectl.kubernetes.io/last-applied-configuration'] : undefined;
+  const said = typeof text === 'string' ? parsed(text) : undefined;
+  const leaves = isObject(said) ? leavesOf(said, structure) : new Map<Field, Json>();
+  return new Set([...leaves].filter(([field, value]) => same(standing.get(field), value)).map(([field]) => field));
+}
+
+/** Undefined for what is no JSON: anybody can write an annotation. */
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Of another manager's fields those that a change takes: the very field, or what a value in its place leaves no room for. */
