@@ -174,8 +174,8 @@ export function createKubernetesClient(access: Access): KubernetesClient {
 
     async remove(call, resource, name, namespace, object) {
       const attempt = { verb: 'delete', resource, name, namespace };
-      const { uid, resourceVersion } = object ?? {};
-      const body = { propagationPolicy: 'Background', preconditions: { uid, resourceVersion } };
+      const preconditions = object && { uid: object.uid, resourceVersion: object.resourceVersion };
+      const body = { propagationPolicy: 'Background', preconditions };
       try {
         await transport.document(call, { attempt, method: 'DELETE', path: objectPath(attempt), body });
         return true;

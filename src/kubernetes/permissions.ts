@@ -1,3 +1,5 @@
+import { backendKinds } from '../domain.ts';
+
 /**
  * Everything that the gateway does at a Kubernetes API server, and what for. The roles of an installation are made of this
  * table, and a refusal says from it what the permission is needed for.
@@ -41,7 +43,7 @@ export const permissions: readonly Permission[] = [
     group: '',
     resource: 'configmaps',
     verbs: ['update', 'delete'],
-    resourceNames: ['ollama', 'lmstudio', 'lemonade', 'kserve'].map(kind => `model-backend-${kind}`),
+    resourceNames: backendKinds.map(kind => `model-backend-${kind}`),
     why: 'change or remove a registered backend',
   },
   {
