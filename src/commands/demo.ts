@@ -1,6 +1,7 @@
 import { buildableKinds } from '../backends/drivers.ts';
 import { parseServe } from '../config/parse.ts';
-import { startWorld } from '../demo/world.ts';
+import { startWorld, type World } from '../demo/world.ts';
+import { openServer } from '../kubernetes/access.ts';
 import { createLogger } from '../log.ts';
 import { runUntilStopped } from './process.ts';
 import { serve } from './serve.ts';
@@ -8,57 +9,63 @@ import { serve } from './serve.ts';
 /** Where the demo listens unless told otherwise: this machine only. */
 const usualAddress = '127.0.0.1:8080';
 
-/** Runs the real gateway against the emulated world. Takes the settings of `serve`. */
+/** Runs the real gateway against the emulated world. Takes the settings of `serve`, but none of its variables. */
 export async function runDemo(argv: readonly string[]): Promise<void> {
   await using world = await startWorld();
   const { settings } = parseServe(
-    [
-      '--listen',
-      usualAddress,
-      '--log-format',
-      'text',
-      ...argv,
-      '--backends',
-      'ollama,lemonade,lmstudio',
-      '--ollama-endpoint',
-      world.urls.ollama,
-      '--lemonade-endpoint',
-      world.urls.lemonade,
-      '--lmstudio-endpoint',
-      world.urls.lmstudio,
-    ],
+    ['--listen', usualAddress, '--log-format', 'text', ...argv, ...flagsOf(world)],
     {},
     { buildable: buildableKinds },
   );
   const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
-  const served = await serve(settings, log, process.env);
-  console.log(greeting(served.url, settings.mcpPath));
+  // The cluster is given as it is: no kubeconfig is read, least of all that of who runs the demo.
+  const served = await serve(settings, log, process.env, openServer(world.cluster.url));
+  console.log(greeting(served.url, settings.mcpPath, world.urls.lmstudio));
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
   await Promise.race([runUntilStopped(served, log), life]);
 }
 
-const jsonHeader = "-H 'content-type: application/json'";
+/** What makes the gateway that of the emulated world; a document in its cluster registers LM Studio. */
+const flagsOf = ({ urls, namespace, kagentNamespace }: World) => [
+  '--discover=false',
+  ...['--backends', 'ollama,lemonade'],
+  ...['--ollama-endpoint', urls.ollama],
+  ...['--lemonade-endpoint', urls.lemonade],
+  ...['--namespace', namespace],
+  ...['--kagent-namespace', kagentNamespace],
+];
 
-function greeting(url: string, mcpPath: string): string {
-  const tool = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_jobs","arguments":{}}}';
-  const question = '{"query":"subscription { jobs { items { reference phase percent status } } }"}';
+function greeting(url: string, mcpPath: string, lmstudio: string): string {
+  const json = "-H 'content-type: application/json'";
+  const subscribe = (query: string) => `curl -N ${url}/graphql ${json} \\
+    -H 'accept: text/event-stream' -d '{"query":
+    "subscription { ${query} }"}'`;
+  const call = (tool: string, ...args: string[]) => `curl ${url}${mcpPath} ${json} -d '{
+    "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+    "params": {"name": "${tool}", "arguments": {${args.join(`,
+      `)}}}}'`;
   return `
-A made-up Ollama, Lemonade and LM Studio, and the real gateway in front of them. Watch them live:
+A made-up Ollama, Lemonade and LM Studio, a made-up cluster with kagent, and the
+real gateway in front of them. Watch them live:
 
   ${url}/graphql
 
-There are more models to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio. Or ask from another terminal:
+There is more to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio.
+Or ask from another terminal:
 
   # REST: the models, and what is loaded of them
   curl ${url}/api/v1/models
 
-  # MCP: the tool an agent would call
-  curl ${url}${mcpPath} ${jsonHeader} \\
-    -d '${tool}'
-
   # GraphQL: a subscription to the downloads
-  curl -N ${url}/graphql ${jsonHeader} -H 'accept: text/event-stream' \\
-    -d '${question}'
+  ${subscribe('jobs { items { reference phase percent status } }')}
+
+  # GraphQL: what agents know; load a model meanwhile, its ModelConfig gets ready
+  ${subscribe('models { items { name modelConfig { ready message } } }')}
+  curl ${url}/api/v1/models/load -d '{"model": "gemma3"}'
+
+  # MCP: tools of agents; LM Studio, registered by a document, goes and comes back
+  ${call('remove_backend', '"kind": "lmstudio"')}
+  ${call('add_backend', '"kind": "lmstudio"', `"endpoint": "${lmstudio}"`)}
 
 Ctrl-C ends it.
 `;

@@ -12,11 +12,12 @@ import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
 import { createJobs } from '../jobs/runner.ts';
 import { createMemoryStore } from '../jobs/store.ts';
+import type { Access } from '../kubernetes/access.ts';
 import { toolNamesOf } from '../mcp/index.ts';
 import { loadOperations } from '../operations/load.ts';
 import { schema } from '../resolvers/schema.ts';
 import { readBuild } from './build.ts';
-import { connect, patient, reconcile, register } from './kubernetes.ts';
+import { connect, connectTo, patient, reconcile, register } from './kubernetes.ts';
 
 export interface Served {
   /** Root URL, by a name of this machine. */
@@ -32,9 +33,17 @@ const newsMs = 300;
 /** How long a look for servers on this machine may take, in milliseconds. */
 const discoverMs = 3_000;
 
-/** Runs the gateway: builds it from its settings and listens. Rejects when the address cannot be had. */
-export async function serve(settings: ServeSettings, log: Logger, env: NodeJS.ProcessEnv): Promise<Served> {
-  const connected = await connect(settings, log, env);
+/**
+ * Runs the gateway: builds it from its settings and listens. Works with the cluster of `access`, when there is one, and not
+ * with that of the settings. Rejects when the address cannot be had.
+ */
+export async function serve(
+  settings: ServeSettings,
+  log: Logger,
+  env: NodeJS.ProcessEnv,
+  access?: Access,
+): Promise<Served> {
+  const connected = access ? connectTo(access, settings, log) : await connect(settings, log, env);
   const wiring = connected.wiring && patient(connected.wiring);
   const backendOf = (driver: Driver, origin: BackendOrigin) =>
     createBackend(driver, origin, log, { known: wiring?.known });

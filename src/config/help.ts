@@ -40,7 +40,8 @@ export function topHelp(width = 90): string {
 export function demoHelp(width = 90): string {
   return lines(
     ...wrap(
-      'Serve a made-up Ollama, Lemonade and LM Studio on this machine. Their day repeats every two minutes.',
+      'Serve a made-up Ollama, Lemonade and LM Studio on this machine, and a made-up cluster with kagent. Their day ' +
+        'repeats every two minutes.',
       width,
     ),
     '',
@@ -48,7 +49,7 @@ export function demoHelp(width = 90): string {
     '',
     ...wrap(
       'It listens on 127.0.0.1:8080; choose another address with --listen. All settings of `model-manager serve` apply ' +
-        'but those that name backends.',
+        'but those that name backends or a cluster; its variables do not.',
       width,
     ),
   );

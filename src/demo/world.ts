@@ -1,12 +1,16 @@
 /**
- * The scripted world of the demo: three emulated hosts, and a day that repeats every two minutes. On Ollama a model is
- * loaded and counts down, a pull takes 40 seconds, another one fails, and the host restarts once. On Lemonade a pull goes
- * file by file. LM Studio comes and goes.
+ * The scripted world of the demo: three emulated hosts, a cluster with kagent, and a day that repeats every two minutes. On
+ * Ollama a model is loaded and counts down, a pull takes 40 seconds, another one fails, and the host restarts once. On
+ * Lemonade a pull goes file by file. LM Studio comes and goes; a document in the cluster registers it. What is pulled and
+ * loaded becomes known to agents, as kagent says two seconds later.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type EmulatedCluster, startCluster } from './cluster.ts';
+import { type Clock, realClock } from './host/clock.ts';
+import { startKagent } from './kagent.ts';
 import { startLemonade } from './lemonade.ts';
 import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
 import { type EmulatedOllama, startOllama } from './ollama.ts';
+import { kagentMs, kagentNamespace, namespace, objectsFor } from './world/cluster.ts';
 import * as onLemonade from './world/lemonade.ts';
 import * as onLmstudio from './world/lmstudio.ts';
 import * as onOllama from './world/ollama.ts';
@@ -14,17 +18,23 @@ import * as onOllama from './world/ollama.ts';
 export interface World extends AsyncDisposable {
   /** Root URLs of the emulated hosts. */
   readonly urls: { readonly ollama: string; readonly lemonade: string; readonly lmstudio: string };
+  readonly cluster: EmulatedCluster;
+  /** Of the documents, and of the ModelConfigs. */
+  readonly namespace: string;
+  readonly kagentNamespace: string;
   /** Lives its days until it is closed, as a client of the gateway at that URL. `tell` is told what happens. */
   live(gatewayUrl: string, tell: (event: string) => void): Promise<void>;
 }
 
-export async function startWorld(): Promise<World> {
+export async function startWorld({ clock = realClock }: { readonly clock?: Clock } = {}): Promise<World> {
   const [ollama, lemonade, lmstudio] = await Promise.all([
-    startOllama({ models: onOllama.library, registry: onOllama.registry }),
+    startOllama({ models: onOllama.library, registry: onOllama.registry, clock }),
     // Room for one model beside the pinned one.
-    startLemonade({ models: onLemonade.library, registry: onLemonade.registry, maxModels: 2 }),
-    startLmstudio({ models: onLmstudio.library, registry: onLmstudio.registry }),
+    startLemonade({ models: onLemonade.library, registry: onLemonade.registry, maxModels: 2, clock }),
+    startLmstudio({ models: onLmstudio.library, registry: onLmstudio.registry, clock }),
   ]);
+  const cluster = await startCluster({ objects: objectsFor(lmstudio.url), clock });
+  const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const closing = new AbortController();
 
   /** Again and again until the world is closed. */
@@ -40,10 +50,13 @@ export async function startWorld(): Promise<World> {
 
   return {
     urls: { ollama: ollama.url, lemonade: lemonade.url, lmstudio: lmstudio.url },
+    cluster,
+    namespace,
+    kagentNamespace,
     async live(gatewayUrl, tell) {
       const story: Story = {
         tell,
-        pause: seconds => sleep(seconds * 1000, undefined, { signal: closing.signal }),
+        pause: seconds => clock.sleep(seconds * 1000, closing.signal),
         ask: (method, path, body) =>
           fetch(`${gatewayUrl}/api/v1/models${path}`, {
             method,
@@ -61,7 +74,8 @@ export async function startWorld(): Promise<World> {
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      await Promise.all([ollama.close(), lemonade.close(), lmstudio.close()]);
+      kagent.stop();
+      await Promise.all([ollama, lemonade, lmstudio, cluster].map(server => server.close()));
     },
   };
 }
