@@ -89,3 +89,23 @@ export function permissionFor({ verb, group, resource, scope, name }: Access): P
       (name === undefined || !row.resourceNames || row.resourceNames.includes(name)),
   );
 }
+
+const places: Readonly<Record<Permission['scope'], string>> = {
+  own: '`--namespace`',
+  kagent: '`--kagent-namespace`',
+  serving: 'the namespace of served models',
+  cluster: 'the whole cluster',
+};
+
+/** The table in Markdown, for people who grant it. */
+export function permissionsTable(): string {
+  const rows = permissions.map(({ scope, group, resource, verbs, resourceNames, why }) => [
+    places[scope],
+    `\`${group === '' ? resource : `${resource}.${group}`}\`${resourceNames ? ' of backend documents' : ''}`,
+    verbs.join(', '),
+    why,
+  ]);
+  return [['in', 'resource', 'verbs', 'to'], ['---', '---', '---', '---'], ...rows]
+    .map(cells => `| ${cells.join(' | ')} |`)
+    .join('\n');
+}

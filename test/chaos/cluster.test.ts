@@ -9,10 +9,11 @@ import { connect } from '../../src/commands/kubernetes.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { kagentDefinition, startKagent } from '../../src/demo/kagent.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
-import { type Permission, permissionFor, permissions } from '../../src/kubernetes/permissions.ts';
+import { type Permission, permissions } from '../../src/kubernetes/permissions.ts';
 import { documentMap, documentText, kagentNamespace, namespace, startOnCluster } from '../support/cluster.ts';
 import { facesOf } from '../support/faces.ts';
 import { fakeDriver, silent, testGateway } from '../support/gateway.ts';
+import { rulesOf } from '../support/permitted.ts';
 import { ask, eventually, openStream, textOf, within } from '../support/server.ts';
 
 const modelConfigs = 'modelconfigs.kagent.dev';
@@ -90,58 +91,11 @@ test('a ModelConfig that becomes ready reaches who watches, without another list
   stream.leave();
 });
 
-test('what the gateway asks for is what its table of permissions says', async () => {
-  await using world = await startOnCluster({ drivers: [host()], build: withKeys });
-  await using faces = await facesOf(world.gateway);
-  const { send, server } = faces.rest;
-  for (const asks of [lemonade, { ...lemonade, agentEndpoint: 'http://agents:1' }]) {
-    await ask(server, textOf('addBackend'), asks);
-  }
-  for (const body of [
-    { model: 'a:1b', backend: 'lemonade' },
-    { model: 'b:1b', backend: 'ollama' },
-  ]) {
-    assert.equal((await send('POST models/wire', body)).status, 200);
-    assert.equal((await send('POST models/wire', { ...body, apiKeySecret: 'mine' })).status, 200);
-    assert.equal((await send('POST models/load', body)).status, 200);
-    assert.equal((await send('POST models/unwire', body)).status, 200);
-  }
-  assert.equal((await send('POST models/wire', { model: 'a:1b', backend: 'lemonade' })).status, 200);
-  await ask(server, textOf('removeBackend'), { kind: 'lemonade' });
-
-  const objects = world.cluster.requests.filter(({ verb }) => !['discovery', 'health'].includes(verb));
-  const uncovered = objects.filter(({ verb, resource: named, namespace: where, name }) => {
-    const [resource = '', ...group] = named.split('.');
-    const scope = where === namespace ? 'own' : where === kagentNamespace ? 'kagent' : 'cluster';
-    return !permissionFor({
-      verb,
-      resource,
-      group: group.join('.'),
-      scope,
-      ...(verb !== 'create' && name && { name }),
-    });
-  });
-  assert.deepEqual(
-    uncovered.map(({ method, path }) => `${method} ${path}`),
-    [],
+/** The rights of the table but one verb of one row. */
+const rulesWithout = (row?: Permission, left?: string) =>
+  rulesOf({ own: namespace, kagent: kagentNamespace }).map((rule, index) =>
+    permissions[index] === row ? { ...rule, verbs: rule.verbs.filter(verb => verb !== left) } : rule,
   );
-  const used = new Set(objects.map(({ verb, resource }) => `${verb} ${resource}`));
-  const unused = permissions.flatMap(({ group, resource, verbs }) =>
-    verbs.map(verb => `${verb} ${group ? `${resource}.${group}` : resource}`).filter(each => !used.has(each)),
-  );
-  assert.deepEqual(unused, [], 'nothing is permitted that is not used');
-});
-
-/** The rules of a gateway: all of the table but one verb of one row. */
-function rulesWithout(row?: Permission, left?: string) {
-  return permissions.map(each => ({
-    verbs: each.verbs.filter(verb => each !== row || verb !== left),
-    apiGroups: [each.group],
-    resources: [each.resource],
-    namespaces: [each.scope === 'own' ? namespace : kagentNamespace],
-    ...(each.resourceNames && { resourceNames: each.resourceNames }),
-  }));
-}
 
 for (const row of permissions) {
   for (const verb of row.verbs) {

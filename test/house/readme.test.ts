@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { configurationTable } from '../../src/config/help.ts';
 import { errorCodes, GatewayError } from '../../src/errors.ts';
+import { permissionsTable } from '../../src/kubernetes/permissions.ts';
 import { loadOperations } from '../../src/operations/load.ts';
 import { schema } from '../../src/resolvers/schema.ts';
 
@@ -15,6 +16,11 @@ const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
 test('the README has the settings as the code has them', () => {
   const [, table = ''] = /<!-- configuration -->\n([\s\S]*?)\n<!-- \/configuration -->/.exec(readme) ?? [];
   assert.equal(table.trim(), configurationTable().trim());
+});
+
+test('the README has the permissions as the code has them', () => {
+  const [, table = ''] = /<!-- permissions -->\n([\s\S]*?)\n<!-- \/permissions -->/.exec(readme) ?? [];
+  assert.equal(table, permissionsTable());
 });
 
 test('the README names every route and every tool', () => {
