@@ -82,6 +82,19 @@ test('chaos 4: a dead watch on which nothing would have happened is replaced aft
   assert.equal(server.lists.length, 1);
 });
 
+test('chaos 4: when the second watch dies together with the first, a third is there within 60 s', async t => {
+  const { server, listen, time, reflector } = reflecting(t);
+  await listen();
+  await time.passSlowly(41 * seconds);
+  assert.equal(server.open.length, 2);
+  // From here on both are dead.
+  server.onWatch = watch => watch.send(modified(config('c', 31)));
+  await time.passSlowly(60 * seconds);
+  assert.equal(reflector.current?.value?.length, 3);
+  assert.equal(reflector.state.restarts, 2);
+  assert.equal(server.open.length, 1);
+});
+
 test('chaos 5: a server that forgets everything at once is listed with growing pauses', async t => {
   const { server, reflector, listen, time } = reflecting(t);
   server.onWatch = watch => watch.fail(expired());

@@ -81,10 +81,11 @@ export function keepWatching<T>({ open, onEvent, onDead }: WatchingOptions<T>, s
     first.abort.abort();
     onDead();
     if (!second) return finish();
+    const silentMs = secondIsAhead ? aheadMs : deadMs - doubtMs;
     first = second;
     second = undefined;
     secondIsAhead = false;
-    after(doubtMs, doubt);
+    after(doubtMs - silentMs, doubt);
   }
 
   function dismissSecond() {
