@@ -1,10 +1,12 @@
+import type { Logger } from 'pino';
 import { buildableKinds } from '../backends/drivers.ts';
 import { parseServe } from '../config/parse.ts';
+import type { ServeSettings } from '../config/settings.ts';
 import { startWorld, type World } from '../demo/world.ts';
 import { openServer } from '../kubernetes/access.ts';
 import { createLogger } from '../log.ts';
 import { runUntilStopped } from './process.ts';
-import { serve } from './serve.ts';
+import { type Served, serve } from './serve.ts';
 
 /** Where the demo listens unless told otherwise: this machine only. */
 const usualAddress = '127.0.0.1:8080';
@@ -12,28 +14,31 @@ const usualAddress = '127.0.0.1:8080';
 /** Runs the real gateway against the emulated world. Takes the settings of `serve`, but none of its variables. */
 export async function runDemo(argv: readonly string[]): Promise<void> {
   await using world = await startWorld();
-  const { settings } = parseServe(
-    ['--listen', usualAddress, '--log-format', 'text', ...argv, ...flagsOf(world)],
-    {},
-    { buildable: buildableKinds },
-  );
+  const settings = settingsFor(world, argv);
   const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
-  // The cluster is given as it is: no kubeconfig is read, least of all that of who runs the demo.
-  const served = await serve(settings, log, process.env, openServer(world.cluster.url));
+  const served = await serveWorld(world, settings, log);
   console.log(greeting(served.url, settings.mcpPath, world.urls.lmstudio));
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
   await Promise.race([runUntilStopped(served, log), life]);
 }
 
-/** What makes the gateway that of the emulated world; a document in its cluster registers LM Studio. */
-const flagsOf = ({ urls, namespace, kagentNamespace }: World) => [
-  '--discover=false',
-  ...['--backends', 'ollama,lemonade'],
-  ...['--ollama-endpoint', urls.ollama],
-  ...['--lemonade-endpoint', urls.lemonade],
-  ...['--namespace', namespace],
-  ...['--kagent-namespace', kagentNamespace],
-];
+/** Those of `argv` but for what makes the gateway that of the world. A document in its cluster registers LM Studio. */
+export function settingsFor({ urls, namespace, kagentNamespace }: World, argv: readonly string[]): ServeSettings {
+  const usual = ['--listen', usualAddress, '--log-format', 'text'];
+  const ours = [
+    '--discover=false',
+    ...['--backends', 'ollama,lemonade'],
+    ...['--ollama-endpoint', urls.ollama],
+    ...['--lemonade-endpoint', urls.lemonade],
+    ...['--namespace', namespace],
+    ...['--kagent-namespace', kagentNamespace],
+  ];
+  return parseServe([...usual, ...argv, ...ours], {}, { buildable: buildableKinds }).settings;
+}
+
+/** The cluster is given as it is: no kubeconfig is read, least of all that of who runs the demo. */
+export const serveWorld = ({ cluster }: World, settings: ServeSettings, log: Logger): Promise<Served> =>
+  serve(settings, log, process.env, openServer(cluster.url));
 
 function greeting(url: string, mcpPath: string, lmstudio: string): string {
   const json = "-H 'content-type: application/json'";
@@ -59,11 +64,11 @@ Or ask from another terminal:
   # GraphQL: a subscription to the downloads
   ${subscribe('jobs { items { reference phase percent status } }')}
 
-  # GraphQL: what agents know; load a model meanwhile, its ModelConfig gets ready
+  # GraphQL: what agents know; load a model meanwhile, and see it get ready
   ${subscribe('models { items { name modelConfig { ready message } } }')}
   curl ${url}/api/v1/models/load -d '{"model": "gemma3"}'
 
-  # MCP: tools of agents; LM Studio, registered by a document, goes and comes back
+  # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}
   ${call('add_backend', '"kind": "lmstudio"', `"endpoint": "${lmstudio}"`)}
 

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { openStream, send, within } from '../support/server.ts';
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** The demo as a process of its own, where every variable about clusters leads astray; what it wrote until it was ready. */
+async function startDemo(t: TestContext) {
+  const astray = { KUBECONFIG: '/nowhere/config', KUBE_CONTEXT: 'nobody', POD_NAMESPACE: 'x', KAGENT_NAMESPACE: 'y' };
+  const child = spawn(process.execPath, [main, 'demo', '--listen', '127.0.0.1:0'], {
+    env: { ...process.env, ...astray },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const { promise: greeted, resolve } = Promise.withResolvers<void>();
+  const { promise: registered, resolve: register } = Promise.withResolvers<void>();
+  let written = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    written += text;
+    if (written.includes('Ctrl-C')) resolve();
+    if (written.includes('backend registered')) register();
+  });
+  await within(Promise.all([greeted, registered]), 'the greeting', 20_000);
+  const [, greeting = ''] = /\n\n(A made-up[\s\S]*?Ctrl-C.*)\n/.exec(written) ?? [];
+  return { child, written, greeting };
+}
+
+interface Command {
+  readonly url: string;
+  readonly body: string | undefined;
+}
+
+/** The `curl` commands of a text, as a shell would read them. */
+const commandsIn = (text: string): Command[] =>
+  [...text.matchAll(/^ {2}curl (?:-N )?(\S+)((?:\s+(?:\\\n\s+)?-[Hd] '[^']*')*)/gm)].map(
+    ([, url = '', options = '']) => ({
+      url,
+      body: /-d '([^']*)'/.exec(options)?.[1],
+    }),
+  );
+
+test('everything that the greeting says can be done, whatever cluster the user has', { timeout: 60_000 }, async t => {
+  const { child, written, greeting } = await startDemo(t);
+  assert.doesNotMatch(written, /WARN|ERROR/);
+  assert.deepEqual(
+    greeting.split('\n').filter(line => line.length > 80),
+    [],
+    'it fits into a terminal',
+  );
+  const commands = commandsIn(greeting);
+  assert.equal(commands.length, greeting.match(/^ {2}curl/gm)?.length);
+  const [list, jobs, models, load, remove, add] = commands as [Command, Command, Command, Command, Command, Command];
+  const streamOf = ({ url, body = '' }: Command) => openStream(url, JSON.parse(body));
+
+  const { status, json } = await send(list.url);
+  assert.equal(status, 200);
+  assert.ok((json as { models: unknown[] }).models.length > 5);
+  const downloads = await streamOf(jobs);
+  assert.ok((await downloads.nextPayload('the jobs')).data.jobs.items);
+  downloads.leave();
+
+  const watcher = await streamOf(models);
+  const loaded = send(load.url, load.body);
+  for (let ready = false; !ready; ) {
+    const { items } = (await watcher.nextPayload('a ModelConfig that is ready')).data.models;
+    ready = items.some((model: { name: string; modelConfig?: { ready: boolean } }) => {
+      return model.name === 'gemma3:latest' && model.modelConfig?.ready;
+    });
+  }
+  watcher.leave();
+  assert.equal((await loaded).status, 200);
+
+  const called = async ({ url, body }: Command) => {
+    const { text } = await send(url, body);
+    return JSON.parse(text).result.structuredContent;
+  };
+  const { removed, deregistered } = await called(remove);
+  assert.deepEqual({ removed, deregistered }, { removed: true, deregistered: true });
+  const { created, registered, backend } = await called(add);
+  assert.deepEqual(
+    { created, registered, healthy: backend.healthy },
+    { created: true, registered: true, healthy: true },
+  );
+
+  child.kill('SIGTERM');
+  const [code] = await within(once(child, 'close'), 'the end', 20_000);
+  assert.equal(code, 0);
+});
