@@ -82,6 +82,12 @@ test('somebody else’s counts for the same endpoint host and model, where that 
     assert.equal(name(rows, model), found ? 'theirs' : undefined, rows[0]?.ref.endpoint);
 });
 
+test('of several of somebody else the same one is meant each time', () => {
+  const spec = openAI('https://models.example.com/v1', 'qwen3-4b');
+  const rows = ['b', 'a', 'c'].map(each => row({ name: each, backend: false, spec }));
+  assert.equal(name(rows, servedModel()), 'a');
+});
+
 test('ours comes before somebody else’s', () => {
   const rows = [
     row({ name: 'a', backend: false, spec: openAI('https://models.example.com/v1', 'qwen3-4b') }),

@@ -84,6 +84,10 @@ test('a model with an object of its own takes that one’s name', () => {
       'new qwen3-4b-instruct-kserve - old',
     ],
     [[{ name: 'qwen3-4b-instruct-kserve', backend: 'kserve', model: reference }], 'over qwen3-4b-instruct-kserve'],
+    [
+      [{ name: 'qwen3-4b-instruct', backend: 'kserve' }, { name: 'qwen3-4b-instruct-kserve' }],
+      'over qwen3-4b-instruct - qwen3-4b-instruct-kserve',
+    ],
   ];
   for (const [written, expected] of table) assert.equal(plan(written, model), expected, JSON.stringify(written));
   assert.equal(plan([], model, 'mm'), 'new mm-qwen3-4b-instruct');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { conflict } from '../../src/errors.ts';
 import type { KubernetesClient } from '../../src/kubernetes/client.ts';
 import type { ModelConfig } from '../../src/wiring/kagent/modelConfig.ts';
-import { refusal, startLab } from './lab.ts';
+import { refusal, secretOf, startLab } from './lab.ts';
 import { lemonadeModel, modelConfig, ollamaModel, openAI, servedModel } from './modelConfigs.ts';
 
 /** Does something once, before the first ModelConfig is created. */
@@ -40,6 +40,59 @@ test('two backends that wire a model of one name at once have a name each', asyn
   assert.notEqual(a.name, b.name);
   assert.equal(modelConfigs().length, 2);
   assert.deepEqual(secrets(), [a.apiKeySecret, b.apiKeySecret].toSorted(), 'and nothing is left of the first attempt');
+});
+
+test('a name that another backend takes in the meantime is theirs, and ours is the second', async t => {
+  const theirs = modelConfig({ name: 'shared-1b', backend: 'ollama', model: 'shared:1b' });
+  const { kagent, callOf, modelConfigs, secrets } = await startLab(t, {
+    between: (client, cluster) => beforeCreation(client, () => cluster.put(theirs)),
+  });
+  assert.equal((await kagent.wire(callOf(), lemonadeModel('shared:1b'))).name, 'shared-1b-lemonade');
+  assert.deepEqual(modelConfigs(), ['shared-1b', 'shared-1b-lemonade']);
+  assert.deepEqual(secrets(), ['shared-1b-lemonade-api-key'], 'nothing is left of the first attempt');
+});
+
+test('a Secret that somebody makes in the meantime is used as it is', async t => {
+  const { kagent, callOf, secret } = await startLab(t, {
+    between: (client, cluster) => ({
+      create(call, resource, object) {
+        if (resource.plural === 'secrets') cluster.put(secretOf(object.metadata.name, false));
+        return client.create(call, resource, object);
+      },
+    }),
+  });
+  const { apiKeySecret = '' } = await kagent.wire(callOf(), lemonadeModel());
+  assert.equal(secret(apiKeySecret)?.metadata.labels, undefined);
+});
+
+test('what has the name of an object that is to go, and came after it, stays', async t => {
+  const access = { url: 'http://old.serving.svc:8000/v1', key: 'placeholder', object: 'old' } as const;
+  const taken = new Set<string>();
+  const {
+    kagent,
+    callOf,
+    modelConfig: read,
+    modelConfigs,
+    secret,
+  } = await startLab(t, {
+    between: (client, cluster) => ({
+      remove(call, resource, name, namespace, object) {
+        const isFirst = !taken.has(name);
+        taken.add(name);
+        const kind = resource.group === '' ? 'secrets' : 'modelconfigs.kagent.dev';
+        if (isFirst) cluster.remove(kind, name, namespace);
+        if (isFirst) cluster.put(kind === 'secrets' ? secretOf(name, false) : modelConfig({ name, backend: false }));
+        return client.remove(call, resource, name, namespace, object);
+      },
+    }),
+  });
+  await kagent.wire(callOf(), servedModel(access));
+  await kagent.wire(callOf(), servedModel({ ...access, object: 'new' }));
+  assert.deepEqual(modelConfigs(), ['new', 'old']);
+  assert.deepEqual(read('old')?.metadata.labels, { team: 'a' });
+  await kagent.wire(callOf(), servedModel({ ...access, object: 'new' }), { passthrough: true });
+  assert.ok(taken.has('new-api-key'));
+  assert.equal(secret('new-api-key')?.metadata.labels, undefined);
 });
 
 test('a name that somebody else takes in the meantime is theirs, and the Secret made for it goes', async t => {

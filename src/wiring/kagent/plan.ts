@@ -28,7 +28,7 @@ export function planOf(index: Index, model: WirableModel, prefix: string): Plan 
   return {
     name: before?.ref.name ?? freeName(index, model, names),
     before,
-    superseded: access.object === undefined ? [] : ours.filter(row => row !== before && row.annotated !== undefined),
+    superseded: access.object === undefined ? [] : ours.filter(row => row !== before),
   };
 }
 
