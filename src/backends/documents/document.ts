@@ -3,11 +3,13 @@
  * a ConfigMap; here it is read, checked and written. What is wrong with one is told as `<field>: <what>`, the first thing
  * only.
  */
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { z } from 'zod';
-import { type BackendKind, backendKinds, type GpuPool, taintEffects } from '../../domain.ts';
+import { type BackendKind, backendKinds, type GpuPool } from '../../domain.ts';
+import { completedPool, instanceFields, problemOfPool, taintFields } from '../../drivers/kserve/settings/pool.ts';
+import { checkData, parseYaml } from '../../drivers/yaml.ts';
 import { parseEndpoint } from '../../endpoint.ts';
-import { messageOf, quoted } from '../../errors.ts';
+import { quoted } from '../../errors.ts';
 import type { BackendOrigin } from '../backend.ts';
 import { given } from '../registry.ts';
 
@@ -48,8 +50,6 @@ interface KserveSpec {
 export type Read = { readonly document: BackendDocument } | { readonly problem: string };
 
 const text = z.string().nullish();
-const count = z.int().nullish();
-const amount = z.number().nullish();
 const object = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape).nullish();
 
 /** What a document may hold. Whether that makes sense is checked afterwards, in the contract's order. */
@@ -67,22 +67,9 @@ const written = z.strictObject({
       target: object({ cluster: text, organization: text, apiServer: text, caBundle: text, servingNamespace: text }),
       discovery: object({ namespace: text, name: text }),
       gpuPool: object({
-        taint: object({ key: text, value: text, effect: z.string().nullish() }),
+        taint: object(taintFields),
         nodeSelector: z.record(z.string(), z.string()).nullish(),
-        instances: z
-          .array(
-            z.strictObject({
-              instanceType: text,
-              size: text,
-              vcpu: count,
-              memoryGiB: count,
-              gpus: count,
-              gpuMemoryGiB: count,
-              usableVcpu: amount,
-              usableMemoryGiB: amount,
-            }),
-          )
-          .nullish(),
+        instances: z.array(z.strictObject(instanceFields)).nullish(),
       }),
       router: object({ scheduler: z.boolean().nullish() }),
     }),
@@ -91,61 +78,23 @@ const written = z.strictObject({
 
 type Written = z.infer<typeof written>;
 type WrittenSpec = NonNullable<Written['spec']>;
-type WrittenPool = NonNullable<NonNullable<WrittenSpec['kserve']>['gpuPool']>;
-
-/** Longer texts are not read, in characters: no document comes near, and reading takes time. */
-const longest = 64 * 1024;
 
 /** The document that a text is. */
 export function parseDocument(yaml: string): Read {
-  if (yaml.length > longest)
-    return { problem: `document: must not be longer than 64 KiB, got ${yaml.length} characters` };
-  try {
-    return readDocument(parse(yaml));
-  } catch (error) {
-    return { problem: `document: ${messageOf(error).split('\n', 1)[0]}` };
-  }
+  const read = parseYaml(yaml);
+  return 'problem' in read ? { problem: `document: ${read.problem}` } : readDocument(read.value);
 }
 
 /** The document that plain data is. */
 export function readDocument(data: unknown): Read {
-  const { data: document, error } = written.safeParse(data ?? {}, { reportInput: true });
-  if (!document) return { problem: `document: ${inWords(error.issues[0] as z.core.$ZodIssue)}` };
-  const problem = problemOf(document);
-  return problem === undefined ? { document: completed(document) } : { problem };
+  const read = checkData(data ?? {}, written);
+  if ('problem' in read) return { problem: `document: ${read.problem}` };
+  const problem = problemOf(read.value);
+  return problem === undefined ? { document: completed(read.value) } : { problem };
 }
 
 /** The text of a document. */
 export const renderDocument = (document: BackendDocument): string => stringify(document, { lineWidth: 0 });
-
-/** `spec.kserve.gpuPool.instances[1].vcpu` */
-const pathOf = (path: readonly PropertyKey[]) =>
-  path
-    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${String(part)}`))
-    .join('');
-
-function inWords(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'unrecognized_keys')
-    return `unknown field ${quoted(pathOf([...issue.path, issue.keys[0] as string]))}`;
-  const expected = issue.code === 'invalid_type' ? withArticle[issue.expected] : undefined;
-  return `${pathOf(issue.path) || 'the whole'} ${expected ? `must be ${expected}, got ${shown(issue.input)}` : 'is out of range'}`;
-}
-
-const withArticle: Record<string, string> = {
-  string: 'a string',
-  boolean: 'true or false',
-  number: 'a number',
-  int: 'an integer',
-  array: 'a list',
-  object: 'a mapping',
-  record: 'a mapping',
-};
-
-function shown(value: unknown): string {
-  if (typeof value === 'string') return quoted(value);
-  if (typeof value !== 'object' || value === null) return String(value);
-  return Array.isArray(value) ? 'a list' : 'a mapping';
-}
 
 const kinds = backendKinds.toSorted().join('|');
 
@@ -198,24 +147,6 @@ function problemOfKserve({ endpoint, agentEndpoint, kserve }: WrittenSpec): stri
   return undefined;
 }
 
-const instanceNumbers = ['vcpu', 'memoryGiB', 'gpus', 'gpuMemoryGiB', 'usableVcpu', 'usableMemoryGiB'] as const;
-
-function problemOfPool({ taint, instances }: WrittenPool): string | undefined {
-  if (taint && !given(taint.key)) return 'taint.key: required';
-  const effect = given(taint?.effect);
-  if (effect && !(taintEffects as readonly string[]).includes(effect)) {
-    return `taint.effect: must be NoSchedule, PreferNoSchedule or NoExecute, got ${quoted(effect)}`;
-  }
-  for (const [index, instance] of (instances ?? []).entries()) {
-    if (!given(instance.instanceType)) return `instances[${index}].instanceType: required`;
-    for (const field of instanceNumbers) {
-      const value = instance[field] ?? 0;
-      if (value <= 0) return `instances[${index}].${field}: must be positive, got ${value}`;
-    }
-  }
-  return undefined;
-}
-
 /** A checked document with its defaults. */
 function completed({ spec }: Written): BackendDocument {
   const { kind, source, endpoint, agentEndpoint, credentials, kserve } = spec as WrittenSpec;
@@ -259,25 +190,5 @@ function completedKserve({ target, discovery, gpuPool, router }: NonNullable<Wri
     },
     gpuPool: gpuPool ? completedPool(gpuPool) : undefined,
     router: router ? { scheduler: router.scheduler ?? undefined } : undefined,
-  };
-}
-
-function completedPool({ taint, nodeSelector, instances }: WrittenPool): GpuPool {
-  return {
-    taint: taint
-      ? {
-          key: given(taint.key) as string,
-          value: given(taint.value),
-          effect: taintEffects.find(effect => effect === given(taint.effect)),
-        }
-      : undefined,
-    nodeSelector: nodeSelector ?? undefined,
-    instances: instances?.map(instance => {
-      const instanceType = given(instance.instanceType) as string;
-      const afterDot = instanceType.includes('.') ? instanceType.slice(instanceType.indexOf('.') + 1) : undefined;
-      // Every number was found to be there.
-      const numbers = instance as Record<(typeof instanceNumbers)[number], number>;
-      return { ...numbers, instanceType, size: given(instance.size) ?? given(afterDot) };
-    }),
   };
 }
