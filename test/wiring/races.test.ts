@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { conflict } from '../../src/errors.ts';
 import type { KubernetesClient } from '../../src/kubernetes/client.ts';
+import { createLogger } from '../../src/log.ts';
 import type { ModelConfig } from '../../src/wiring/kagent/modelConfig.ts';
 import { refusal, secretOf, startLab } from './lab.ts';
 import { lemonadeModel, modelConfig, ollamaModel, openAI, servedModel } from './modelConfigs.ts';
@@ -53,7 +54,7 @@ test('a name that another backend takes in the meantime is theirs, and ours is t
 });
 
 test('a Secret that somebody makes in the meantime is used as it is', async t => {
-  const { kagent, callOf, secret } = await startLab(t, {
+  const { kagent, callOf, secret, asked } = await startLab(t, {
     between: (client, cluster) => ({
       create(call, resource, object) {
         if (resource.plural === 'secrets') cluster.put(secretOf(object.metadata.name, false));
@@ -62,12 +63,16 @@ test('a Secret that somebody makes in the meantime is used as it is', async t =>
     }),
   });
   const { apiKeySecret = '' } = await kagent.wire(callOf(), lemonadeModel());
-  assert.equal(secret(apiKeySecret)?.metadata.labels, undefined);
+  const { metadata } = secret(apiKeySecret) ?? assert.fail('it is gone');
+  assert.equal(metadata.labels, undefined);
+  assert.equal(asked().filter(each => each.startsWith('list')).length, 1, 'without beginning again');
 });
 
 test('what has the name of an object that is to go, and came after it, stays', async t => {
   const access = { url: 'http://old.serving.svc:8000/v1', key: 'placeholder', object: 'old' } as const;
   const taken = new Set<string>();
+  const lines: string[] = [];
+  const log = createLogger({ format: 'json', stream: { write: line => lines.push(line) } });
   const {
     kagent,
     callOf,
@@ -75,6 +80,7 @@ test('what has the name of an object that is to go, and came after it, stays', a
     modelConfigs,
     secret,
   } = await startLab(t, {
+    log,
     between: (client, cluster) => ({
       remove(call, resource, name, namespace, object) {
         const isFirst = !taken.has(name);
@@ -92,7 +98,9 @@ test('what has the name of an object that is to go, and came after it, stays', a
   assert.deepEqual(read('old')?.metadata.labels, { team: 'a' });
   await kagent.wire(callOf(), servedModel({ ...access, object: 'new' }), { passthrough: true });
   assert.ok(taken.has('new-api-key'));
-  assert.equal(secret('new-api-key')?.metadata.labels, undefined);
+  const { metadata } = secret('new-api-key') ?? assert.fail('it is gone');
+  assert.equal(metadata.labels, undefined);
+  assert.deepEqual(lines, [], 'and that is no failure');
 });
 
 test('a name that somebody else takes in the meantime is theirs, and the Secret made for it goes', async t => {

@@ -16,6 +16,7 @@ export async function ensureSecret(place: Place, call: Call, name: string): Prom
   try {
     return await client.create(call, secrets, placeholderSecret(name, namespace));
   } catch (error) {
+    // It came in between.
     if (codeOf(error) === 'conflict') return undefined;
     throw error;
   }
