@@ -33,7 +33,6 @@ import { kept } from './cluster/store/views.ts';
 import { create, type Registry, type RemoveOptions, remove, replace } from './cluster/store/writes.ts';
 import { type Clock, realClock } from './host/clock.ts';
 
-export type { ClusterFault } from './cluster/http/faults.ts';
 export type { ClusterUser, Rule } from './cluster/http/rights.ts';
 export type { RecordedRequest } from './cluster/http/server.ts';
 export type { KubernetesObject } from './cluster/store/object.ts';
@@ -55,7 +54,8 @@ export interface ClusterOptions {
 }
 
 /**
- * The objects as the cluster itself sees them: at once and without rights, with all other rules of a client's request. A
+ * The objects as the cluster itself sees them: at once, without rights, and without the schemas of custom kinds, so that
+ * also objects can be there that no client could write now; with all other rules of a client's request. A
  * resource is named `configmaps`, `modelconfigs.kagent.dev`, or by the kind. Throws a `StatusError` where a client is
  * refused, and an `Error` for a resource that is not served.
  */

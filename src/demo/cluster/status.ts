@@ -21,7 +21,7 @@ interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-export interface Cause {
+interface Cause {
   readonly reason: string;
   readonly message: string;
   readonly field?: string;

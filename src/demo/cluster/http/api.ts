@@ -7,6 +7,7 @@ import { badRequest, forbidden, methodNotAllowed, noSuchResource, notFound, Stat
 import { schemaOf } from '../store/catalogue.ts';
 import { apiVersionOf, type Kind, resourceOf, tableOf } from '../store/kinds.ts';
 import { isRecord, type KubernetesObject, recordOf, withFields } from '../store/object.ts';
+import { fitted } from '../store/schema.ts';
 import { keyOf } from '../store/store.ts';
 import { kept, shown } from '../store/views.ts';
 import { create, find, type Registry, type RemoveOptions, remove, replace } from '../store/writes.ts';
@@ -144,9 +145,10 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
 
 /**
  * An object as the store keeps it, from what came in the body of a request or out of a patch: of the kind, and at the place
- * that the path names. Throws `BadRequest`.
+ * that the path names. Throws `BadRequest`, and `Invalid` for what its schema does not allow.
  */
-function inPlace(input: unknown, { version, isOne, namespace, name }: Incoming, kind: Kind): KubernetesObject {
+function inPlace(input: unknown, request: Incoming, kind: Kind): KubernetesObject {
+  const { version, isOne, namespace, name, query } = request;
   if (!isRecord(input)) throw badRequest('the body of the request is no object');
   const expected = apiVersionOf(kind.group, version);
   const { apiVersion = expected, kind: said = kind.kind } = input;
@@ -166,12 +168,13 @@ function inPlace(input: unknown, { version, isOne, namespace, name }: Incoming, 
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
   }
   const place = { name: isOne ? name : metadata.name, namespace: kind.namespaced ? namespace : undefined };
-  return kept(kind, {
+  const object = {
     apiVersion: expected,
     kind: kind.kind,
     ...input,
     metadata: withFields(metadata, place) as unknown as KubernetesObject['metadata'],
-  });
+  };
+  return kept(kind, fitted(kind, version, object, query.get('fieldValidation') === 'Strict'));
 }
 
 /** The body as a document; undefined when it is empty. */
@@ -193,8 +196,9 @@ function documentOf({ raw, headers }: Incoming): unknown {
   );
 }
 
-function writeOptions({ query, headers, subresource }: Incoming) {
+function writeOptions({ query, headers, version, subresource }: Incoming) {
   return {
+    version,
     subresource: subresource || undefined,
     fieldManager: query.get('fieldManager') ?? headers['user-agent']?.split('/')[0],
     dryRun: query.getAll('dryRun').includes('All'),

@@ -20,7 +20,7 @@ export interface Watches {
   end(resource: string): void;
 }
 
-export interface OpenWatch {
+interface OpenWatch {
   /** As in a request: `events.events.k8s.io`. */
   readonly resource: string;
   cut(): void;

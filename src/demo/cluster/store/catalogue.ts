@@ -40,7 +40,7 @@ export function createCatalogue(store: Store): Catalogue {
 }
 
 /** What a CustomResourceDefinition defines; it was validated when it was written. */
-export function kindOf(definition: KubernetesObject): Kind {
+function kindOf(definition: KubernetesObject): Kind {
   const spec = recordOf(definition.spec);
   const names = recordOf(spec.names);
   const texts = (value: unknown) => (Array.isArray(value) ? value.map(String) : []);

@@ -17,6 +17,7 @@ import { type Kind, resourceOf, tableOf } from './kinds.ts';
 import { type KubernetesObject, type Metadata, timestamp, withFields } from './object.ts';
 import { checkShape, problemsOf } from './rules.ts';
 import { keyOf, type Store } from './store.ts';
+import { shown } from './views.ts';
 
 /** What an API server is made of, as far as its objects are concerned. */
 export interface Registry {
@@ -29,12 +30,17 @@ export interface Registry {
 }
 
 export interface WriteOptions {
+  /** Of the kind: what the object is validated as; the storage version when absent. */
+  readonly version?: string | undefined;
   /** Through which subresource; without one, `status` is left alone where the kind has it as a subresource. */
   readonly subresource?: string | undefined;
   readonly fieldManager?: string | undefined;
   /** Everything is checked and nothing is written. */
   readonly dryRun?: boolean | undefined;
-  /** By the cluster itself and not by a client: `status` is part of the object, and what the server sets may be given. */
+  /**
+   * By the cluster itself and not by a client: `status` is part of the object, what the server sets may be given, and no
+   * schema is asked.
+   */
   readonly direct?: boolean | undefined;
   /** The managers of the fields are told already. */
   readonly tracked?: boolean | undefined;
@@ -187,7 +193,10 @@ function finished(
   const { fieldManager, subresource } = options;
   const schema = schemaOf(kind, kind.storage);
   const object = withDefaults(kind, structuredClone(next), now);
-  const problems = [...problemsOf(kind, object), ...registry.validate(object).map(toProblem)];
+  const problems = [
+    ...problemsOf(kind, object),
+    ...registry.validate(shown(kind, options.version ?? kind.storage, object)).map(toProblem),
+  ];
   if (problems.length > 0) throw invalid(kind, object.metadata.name, problems);
   if (options.direct || options.tracked) return object;
   return trackUpdate(current, object, { fieldManager, now, subresource, schema }) as unknown as KubernetesObject;
@@ -205,7 +214,7 @@ const suffix = () => {
   return [...randomBytes(5)].map(byte => letters[byte % letters.length]).join('');
 };
 
-export const hasStatus = (kind: Kind) => kind.subresources.includes('status');
+const hasStatus = (kind: Kind) => kind.subresources.includes('status');
 
 function statusAfter(kind: Kind, current: KubernetesObject, input: KubernetesObject, options: WriteOptions): unknown {
   if (options.direct) return input.status ?? current.status;
