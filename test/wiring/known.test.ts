@@ -213,6 +213,14 @@ test('kagent that is installed later is found', async t => {
   assert.equal((await kagent.known.read(calling())).value?.refs.length, 1);
 });
 
+test('kagent that is removed is missed', async t => {
+  const { kagent, callOf: calling, cluster } = await startLab(t);
+  assert.deepEqual((await kagent.state.read(calling())).value, { available: true });
+  cluster.remove('CustomResourceDefinition', 'modelconfigs.kagent.dev');
+  const missed = await stateWhen(kagent.state, state => state.value?.available === false);
+  assert.match(missed.value?.reason ?? '', /not installed/);
+});
+
 test('what is forbidden is named, and available is what is allowed again', async t => {
   const { kagent, callOf: calling, cluster } = await startLab(t);
   const allow = cluster.fault({ kind: 'answer', status: 403, verb: 'list', resource: 'modelconfigs.kagent.dev' });

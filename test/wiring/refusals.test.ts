@@ -5,6 +5,7 @@ import { unavailable } from '../../src/errors.ts';
 import type { KubernetesClient } from '../../src/kubernetes/client.ts';
 import { createLogger } from '../../src/log.ts';
 import type { WiringTarget } from '../../src/wiring/wiring.ts';
+import { silent } from '../support/gateway.ts';
 import { type Lab, refusal, startLab } from './lab.ts';
 import { lemonadeModel, modelConfig, ollamaModel, servedModel } from './modelConfigs.ts';
 
@@ -144,10 +145,28 @@ test('it is taken back also when the caller has left', async t => {
       },
     }),
   });
-  const { log } = createCall({ log: createLogger({ format: 'json', stream: { write: () => {} } }) });
-  const call = createCall({ log, signal: leaving.signal });
+  const call = createCall({ log: silent, signal: leaving.signal });
   assert.match(await refusal(kagent.wire(call, lemonadeModel())), /cancelled by the caller|aborted/);
   assert.deepEqual([secrets(), modelConfigs()], [[], []]);
+});
+
+test('what is written is the answer, also when the caller leaves before it shows', async t => {
+  const leaving = new AbortController();
+  const { kagent, cluster } = await startLab(t, {
+    between: client => ({
+      async create(call, resource, object) {
+        const written = await client.create(call, resource, object);
+        leaving.abort();
+        return written;
+      },
+    }),
+  });
+  const own = createCall({ log: silent });
+  t.after(kagent.known.subscribe(() => {}));
+  await kagent.known.read(own);
+  cluster.freezeWatches();
+  const ref = await kagent.wire(createCall({ log: silent, signal: leaving.signal }), ollamaModel());
+  assert.equal(ref.name, 'qwen2-5-0-5b');
 });
 
 test('what cannot be taken back is a line in the log', async t => {

@@ -32,7 +32,7 @@ export function planOf(index: Index, model: WirableModel, prefix: string): Plan 
   };
 }
 
-export const titleOf = ({ ref }: Row) => `ModelConfig ${ref.namespace}/${ref.name}`;
+const titleOf = ({ ref }: Row) => `ModelConfig ${ref.namespace}/${ref.name}`;
 
 function freeName(index: Index, { backend, reference }: WirableModel, names: readonly string[]): string {
   for (const name of names) {

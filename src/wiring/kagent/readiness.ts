@@ -13,7 +13,7 @@ interface Condition {
   readonly message: string | undefined;
 }
 
-export const notReconciled = 'not yet reconciled';
+const notReconciled = 'not yet reconciled';
 
 /** Read from the conditions of a `status`, whatever that is. */
 export function readinessOf(status: unknown): Readiness {

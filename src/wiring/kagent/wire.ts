@@ -167,7 +167,10 @@ async function inNamespace<T>({ namespace }: Place, creation: Promise<T>): Promi
   }
 }
 
-/** Fields that the API server did not keep, as it does with those that are not in its schema. */
+/**
+ * Fields that the API server did not keep: it drops what is not in its schema. Some clusters have `apiKeyPassthrough` in
+ * v1alpha2 and some have not, so that only the answer tells; without it agents would come with no token, and be refused.
+ */
 const lostFields = (spec: Spec, kept: unknown) =>
   Object.keys(spec).filter(field => (kept as Record<string, unknown> | undefined)?.[field] === undefined);
 
