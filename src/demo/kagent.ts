@@ -7,7 +7,7 @@ import type { Change, ClusterObjects, KubernetesObject } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { findingsOf, type KeyReference, type Status, statusOf } from './kagent/conditions.ts';
 
-export { type KagentDefinitionOptions, type KagentVersion, kagentDefinition } from './kagent/definition.ts';
+export { type KagentDefinitionOptions, kagentDefinition } from './kagent/definition.ts';
 
 export interface KagentOptions {
   readonly clock?: Clock;

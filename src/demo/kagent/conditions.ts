@@ -1,7 +1,7 @@
 import { timestamp } from '../cluster/store/object.ts';
 
 /** A condition of a ModelConfig. */
-export interface Condition {
+interface Condition {
   readonly type: 'Accepted' | 'ResolvedRefs';
   readonly status: 'True' | 'False';
   readonly reason: string;

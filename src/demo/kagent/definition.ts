@@ -1,5 +1,5 @@
 /** API versions of ModelConfigs: that of kagent 0.x, and that of later ones. */
-export type KagentVersion = 'v1alpha2' | 'v1alpha3';
+type KagentVersion = 'v1alpha2' | 'v1alpha3';
 
 export interface KagentDefinitionOptions {
   /** Served ones, both when absent; of several an API server prefers the newest. */
