@@ -2,7 +2,12 @@
 import type { TestContext } from 'node:test';
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../../src/call.ts';
-import { type ClusterOptions, type EmulatedCluster, startCluster } from '../../src/demo/cluster.ts';
+import {
+  type ClusterOptions,
+  type EmulatedCluster,
+  type KubernetesObject,
+  startCluster,
+} from '../../src/demo/cluster.ts';
 import { openServer } from '../../src/kubernetes/access.ts';
 import { createKubernetesClient, type KubernetesClient } from '../../src/kubernetes/client.ts';
 import type { Secret } from '../../src/kubernetes/resource.ts';
@@ -33,9 +38,26 @@ export const definition = (versions: readonly string[] = ['v1alpha2', 'v1alpha3'
 
 const kagentNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kagent' } };
 
+/** The rules among the fields of a spec that no schema can say. */
+function problemsOf({ kind, spec }: KubernetesObject): readonly string[] {
+  if (kind !== 'ModelConfig') return [];
+  const { provider = 'OpenAI', openAI, ollama, apiKeyPassthrough, apiKeySecret, apiKeySecretKey } = spec as Fields;
+  return [
+    openAI && provider !== 'OpenAI' && 'provider.openAI must be nil if the provider is not OpenAI',
+    ollama && provider !== 'Ollama' && 'provider.ollama must be nil if the provider is not Ollama',
+    apiKeySecretKey && !apiKeySecret && 'apiKeySecret must be set if apiKeySecretKey is set',
+    apiKeySecret && !apiKeySecretKey && 'apiKeySecretKey must be set if apiKeySecret is set',
+    apiKeyPassthrough && apiKeySecret && 'apiKeyPassthrough and apiKeySecret are mutually exclusive',
+  ].flatMap(words => (words ? [`spec: Invalid value: ${words}`] : []));
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
 export interface LabOptions {
   /** Of the CRD; none: it is not installed. */
   readonly versions?: readonly string[];
+  /** Instead of that CRD: definitions, and what they say of objects. */
+  readonly published?: Required<Pick<ClusterOptions, 'objects' | 'validate'>>;
   readonly objects?: readonly object[];
   readonly users?: ClusterOptions['users'];
   readonly apiVersion?: string;
@@ -63,9 +85,13 @@ export interface Lab {
 }
 
 export async function startLab(t: TestContext, options: LabOptions = {}): Promise<Lab> {
-  const { versions, objects = [], users, apiVersion = 'auto', prefix = '', log = silent, between } = options;
-  const crds = versions?.length === 0 ? [] : [definition(versions)];
-  const cluster = await startCluster({ objects: [...crds, kagentNamespace, ...objects], ...(users && { users }) });
+  const { versions, published, objects = [], users, apiVersion = 'auto', prefix = '', log = silent, between } = options;
+  const crds = published?.objects ?? (versions?.length === 0 ? [] : [definition(versions)]);
+  const cluster = await startCluster({
+    objects: [...crds, kagentNamespace, ...objects],
+    validate: object => [...problemsOf(object), ...(published?.validate(object) ?? [])],
+    ...(users && { users }),
+  });
   t.after(() => cluster.close());
   const direct = createKubernetesClient(openServer(cluster.url));
   const client = { ...direct, ...between?.(direct, cluster) };
