@@ -10,7 +10,7 @@ export interface WatchesOptions {
 }
 
 /** A watch that runs, for those who measure. */
-export interface WatchState extends ReflectorState {
+interface WatchState extends ReflectorState {
   /** Whose it is; empty for the gateway's own. */
   readonly scope: string;
   readonly resource: string;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { configMaps } from '../../src/kubernetes/resource.ts';
 import { callOf, settled } from '../live/clock.ts';
 import { added, bookmark, config, deleted, minutes, modified, reflecting, refused, seconds } from './reflectorLab.ts';
 
@@ -193,6 +194,36 @@ test('stopped while it lists, it lists and watches no more and tells nobody', as
   await time.passSlowly(5 * minutes, 5 * seconds);
   assert.deepEqual([server.lists.length, server.watches.length, told], [1, 0, 0]);
   assert.equal(server.calls[0]?.signal.aborted, true);
+  assert.equal(reflector.current?.revision, undefined);
+});
+
+test('stopped while it asks for the version of the resource, it lists no more', async t => {
+  const locating = Promise.withResolvers<typeof configMaps>();
+  const { reflector, server, time } = reflecting(t, {
+    resource: { name: 'configmaps', locate: () => locating.promise },
+  });
+  const leave = reflector.subscribe(() => {});
+  leave();
+  locating.resolve(configMaps);
+  await time.passSlowly(5 * minutes, 5 * seconds);
+  assert.equal(server.calls.length, 0);
+});
+
+test('who comes while it stops is served', async t => {
+  const { reflector, server } = reflecting(t);
+  const listing = Promise.withResolvers<void>();
+  server.onList = () => listing.promise;
+  const leave = reflector.subscribe(() => {});
+  await settled();
+  leave();
+  server.onList = () => {};
+  let told = 0;
+  t.after(reflector.subscribe(() => told++));
+  await settled();
+  listing.resolve();
+  await settled();
+  assert.deepEqual([server.lists.length, server.watches.length, told], [2, 1, 1]);
+  assert.equal(reflector.state.watching, true);
 });
 
 test('stopped while it watches, it hears nothing more, whatever the server sends', async t => {

@@ -259,6 +259,23 @@ test('while it fails, a reader makes it try again, but not every reader', async 
   assert.equal((await reflector.read(callOf())).error, undefined);
 });
 
+test('after a watch that lived long, pauses begin anew', async t => {
+  const { server, reflector, listen, time } = reflecting(t);
+  server.onList = () => {
+    throw refused();
+  };
+  await listen();
+  await time.passSlowly(2 * minutes);
+  server.onList = () => {};
+  await time.passSlowly(60 * seconds);
+  assert.equal(reflector.current?.error, undefined);
+  server.open[0]?.fail(reset());
+  await settled();
+  assert.equal(server.open.length, 0);
+  await time.pass(500);
+  assert.equal(server.open.length, 1);
+});
+
 test('a reader waits for the attempt that is under way, and has its outcome', async t => {
   const { server, reflector, time } = reflecting(t);
   server.onList = () => {
