@@ -49,7 +49,7 @@ export interface ClusterOptions {
   readonly users?: Readonly<Record<string, ClusterUser>>;
   /** What there is from the beginning besides the usual namespaces; in any order. */
   readonly objects?: readonly object[];
-  /** What else is wrong with an object that is to be written, each as `spec.model: Required value`. */
+  /** What else is wrong with an object, as it is sent to be written, each as `spec.model: Required value`. */
   readonly validate?: (object: KubernetesObject) => readonly string[];
 }
 

@@ -89,6 +89,18 @@ describe('a schema', bounded, () => {
     });
   }
 
+  test('does not hide from a further check what it leaves out', async t => {
+    const seen: unknown[] = [];
+    const validate = ({ spec }: { spec?: unknown }) => {
+      seen.push(spec);
+      return [];
+    };
+    const openAPIV3Schema = { type: 'object', properties: { spec } };
+    const { ask } = await lab(t, { objects: [widgets({ schema: { openAPIV3Schema } })], validate });
+    await ask('POST', path, widget('a', { spec: { model: 'qwen3', passthrough: true } }));
+    assert.deepEqual(seen.at(-1), { model: 'qwen3', passthrough: true });
+  });
+
   test('is heeded by patches, too, and not by the cluster itself', async t => {
     const { ask, cluster } = await started(t);
     cluster.put(widget('a', { spec: { model: 1, more: true } }));

@@ -10,7 +10,7 @@ import { isRecord, type KubernetesObject, recordOf, withFields } from '../store/
 import { fitted } from '../store/schema.ts';
 import { keyOf } from '../store/store.ts';
 import { kept, shown } from '../store/views.ts';
-import { create, find, type Registry, type RemoveOptions, remove, replace } from '../store/writes.ts';
+import { checkFurther, create, find, type Registry, type RemoveOptions, remove, replace } from '../store/writes.ts';
 import { discovered, serverVersion } from './discovery.ts';
 import { openApi } from './openapi.ts';
 import { fromProtobuf, protobufType } from './protobuf.ts';
@@ -124,12 +124,14 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
     case 'create': {
       if (kind.namespaced && place === '') throw methodNotAllowed();
       return json(
-        show(create(registry, kind, inPlace(documentOf(request), request, kind), writeOptions(request))),
+        show(create(registry, kind, inPlace(registry, documentOf(request), request, kind), writeOptions(request))),
         201,
       );
     }
     case 'update':
-      return json(show(replace(registry, kind, inPlace(documentOf(request), request, kind), writeOptions(request))));
+      return json(
+        show(replace(registry, kind, inPlace(registry, documentOf(request), request, kind), writeOptions(request))),
+      );
     case 'patch':
       return patched(api, kind, request);
     case 'delete':
@@ -147,7 +149,7 @@ async function answerAbout(api: Api, kind: Kind, request: Incoming): Promise<Rep
  * An object as the store keeps it, from what came in the body of a request or out of a patch: of the kind, and at the place
  * that the path names. Throws `BadRequest`, and `Invalid` for what its schema does not allow.
  */
-function inPlace(input: unknown, request: Incoming, kind: Kind): KubernetesObject {
+function inPlace(registry: Registry, input: unknown, request: Incoming, kind: Kind): KubernetesObject {
   const { version, isOne, namespace, name, query } = request;
   if (!isRecord(input)) throw badRequest('the body of the request is no object');
   const expected = apiVersionOf(kind.group, version);
@@ -174,6 +176,7 @@ function inPlace(input: unknown, request: Incoming, kind: Kind): KubernetesObjec
     ...input,
     metadata: withFields(metadata, place) as unknown as KubernetesObject['metadata'],
   };
+  checkFurther(registry, kind, object);
   return kept(kind, fitted(kind, version, object, query.get('fieldValidation') === 'Strict'));
 }
 
@@ -196,9 +199,8 @@ function documentOf({ raw, headers }: Incoming): unknown {
   );
 }
 
-function writeOptions({ query, headers, version, subresource }: Incoming) {
+function writeOptions({ query, headers, subresource }: Incoming) {
   return {
-    version,
     subresource: subresource || undefined,
     fieldManager: query.get('fieldManager') ?? headers['user-agent']?.split('/')[0],
     dryRun: query.getAll('dryRun').includes('All'),
@@ -225,7 +227,7 @@ function patched({ registry, rights }: Api, kind: Kind, request: Incoming): Repl
       ...(force !== null && { force: force === 'true' }),
     });
   });
-  const object = inPlace(next, request, kind);
+  const object = inPlace(registry, next, request, kind);
   if (current) {
     return json(shown(kind, version, replace(registry, kind, object, { ...options, tracked: isApply })));
   }

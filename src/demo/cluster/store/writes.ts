@@ -17,7 +17,6 @@ import { type Kind, resourceOf, tableOf } from './kinds.ts';
 import { type KubernetesObject, type Metadata, timestamp, withFields } from './object.ts';
 import { checkShape, problemsOf } from './rules.ts';
 import { keyOf, type Store } from './store.ts';
-import { shown } from './views.ts';
 
 /** What an API server is made of, as far as its objects are concerned. */
 export interface Registry {
@@ -30,8 +29,6 @@ export interface Registry {
 }
 
 export interface WriteOptions {
-  /** Of the kind: what the object is validated as; the storage version when absent. */
-  readonly version?: string | undefined;
   /** Through which subresource; without one, `status` is left alone where the kind has it as a subresource. */
   readonly subresource?: string | undefined;
   readonly fieldManager?: string | undefined;
@@ -193,13 +190,17 @@ function finished(
   const { fieldManager, subresource } = options;
   const schema = schemaOf(kind, kind.storage);
   const object = withDefaults(kind, structuredClone(next), now);
-  const problems = [
-    ...problemsOf(kind, object),
-    ...registry.validate(shown(kind, options.version ?? kind.storage, object)).map(toProblem),
-  ];
+  const problems = problemsOf(kind, object);
   if (problems.length > 0) throw invalid(kind, object.metadata.name, problems);
+  if (options.direct) checkFurther(registry, kind, object);
   if (options.direct || options.tracked) return object;
   return trackUpdate(current, object, { fieldManager, now, subresource, schema }) as unknown as KubernetesObject;
+}
+
+/** What is asked of objects besides, as they are sent: before a schema fills in and leaves out. Throws `Invalid`. */
+export function checkFurther({ validate }: Registry, kind: Kind, object: KubernetesObject): void {
+  const problems = validate(object).map(toProblem);
+  if (problems.length > 0) throw invalid(kind, object.metadata.name, problems);
 }
 
 /** `spec.model: Required value` */
