@@ -30,7 +30,7 @@ export function readFiles(document: unknown): HubFile[] | undefined {
   });
 }
 
-/** The content of `model.safetensors.index.json`; undefined when it is none. */
+/** The content of `model.safetensors.index.json`; undefined when it says neither a total nor a shard. */
 export function readIndex(document: unknown): ShardIndex | undefined {
   if (!isObject(document)) return undefined;
   const { metadata, weight_map: map } = document;
@@ -38,7 +38,8 @@ export function readIndex(document: unknown): ShardIndex | undefined {
   const shards = isObject(map) ? Object.values(map).filter(file => typeof file === 'string') : [];
   // Some writers have it as 8.04e9, and a few with a fraction.
   const bytes = typeof total === 'number' ? bytesIn(Math.round(total)) : undefined;
-  return { totalBytes: bytes === 0 ? undefined : bytes, shards: [...new Set(shards)] };
+  const totalBytes = bytes === 0 ? undefined : bytes;
+  return totalBytes === undefined && shards.length === 0 ? undefined : { totalBytes, shards: [...new Set(shards)] };
 }
 
 /** The answer to a search; undefined when it is none. */
@@ -84,7 +85,8 @@ const isGated = (gated: unknown) => gated === true || (typeof gated === 'string'
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const textIn = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
-const bytesIn = (value: unknown) => (Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined);
+const bytesIn = (value: unknown) =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 
 function dateIn(value: unknown): Date | undefined {
   const date = typeof value === 'string' ? new Date(value) : undefined;
