@@ -6,7 +6,6 @@ import type { Logger } from 'pino';
 import type { Call } from '../../call.ts';
 import { backendError, invalidRequest, quoted } from '../../errors.ts';
 import { type Budget, createBudgets } from './hub/budget.ts';
-import { goDuration } from './hub/duration.ts';
 import { createExchange, documentLimit } from './hub/exchange.ts';
 import { type Found, type HubFacts, hubError } from './hub/facts.ts';
 import { isCommit, isRepository, isRevision } from './hub/reference.ts';
@@ -76,7 +75,7 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
       if (call.signal.aborted) throw backendError('the hub look-up was cancelled by the caller', { cause: error });
       if (!budget.expired) throw error;
       const { allowedMs: withinMs } = budget;
-      const words = `the Hugging Face Hub did not answer within ${goDuration(withinMs)}: nothing came from ${endpoint}`;
+      const words = `the Hugging Face Hub did not answer within ${formatDuration(Math.round(withinMs))}: nothing came from ${endpoint}`;
       return { miss: { why: 'timeout', words, withinMs } };
     } finally {
       budget.release();
