@@ -13,6 +13,7 @@ import { createShared, type Looking } from './hub/shared.ts';
 import { createHubToken } from './hub/token.ts';
 import { downloadBytesOf, type HubFile, indexFile, type ShardIndex, weigh } from './hub/weights.ts';
 import { type Hit, nextQueryOf, type Repository, readFiles, readHits, readIndex, readRepository } from './hub/wire.ts';
+import { formatDuration } from './units.ts';
 
 export type { Found, HubFacts, Miss } from './hub/facts.ts';
 export { hubError } from './hub/facts.ts';
