@@ -20,7 +20,7 @@ export interface Permission {
   readonly why: string;
 }
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 export const permissions: readonly Permission[] = [
   {

@@ -94,7 +94,7 @@ export function createTransport(access: Access): Transport {
   ): Promise<T> {
     const { attempt, method, path } = request;
     const { signal } = bounds;
-    let refused: Identity | undefined;
+    let isRenewed = false;
     for (let tries = 1; ; tries++) {
       const began = performance.now();
       const { sender, headers, pool, identity } = await senderOf(call, attempt, use, bounds);
@@ -108,8 +108,8 @@ export function createTransport(access: Access): Transport {
         if (status >= 200 && status < 300) return await read(answer, sender);
         const refusal = await readRefusal(answer);
         failure = refusalError(attempt, sender, refusal);
-        if (status === 401 && identity && !refused) {
-          refused = identity;
+        if (status === 401 && identity && !isRenewed) {
+          isRenewed = true;
           access.refused();
           const next = await access.identity(signal).catch(() => identity);
           pauseMs = isSame(next, identity) ? undefined : 0;

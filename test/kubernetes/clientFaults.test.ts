@@ -332,7 +332,10 @@ test('objects without a name are left out of a list, and an empty list may be nu
       response,
       query.has('labelSelector')
         ? { items: null, metadata: { resourceVersion: '1' } }
-        : { items: [{}, null, configMap('a'), { metadata: null }], metadata: { resourceVersion: '1' } },
+        : {
+            items: [{}, null, configMap('a'), { metadata: null }],
+            metadata: { resourceVersion: '1' },
+          },
     ),
   );
   const { items } = await client.list(callOf(), configMaps, own);
