@@ -34,7 +34,7 @@ function issueInWords(issue: z.core.$ZodIssue): string {
     return `unknown field ${quoted(pathOf([...issue.path, issue.keys[0] as string]))}`;
   const where = pathOf(issue.path) || 'the whole';
   // What a check says of its own is the end of a sentence.
-  if (issue.code === 'custom' || issue.code === 'invalid_format') return `${where} ${issue.message}`;
+  if (issue.code === 'custom' || issue.code === 'invalid_union') return `${where} ${issue.message}`;
   const expected = issue.code === 'invalid_type' ? withArticle[issue.expected] : undefined;
   return `${where} ${expected ? `must be ${expected}, got ${shown(issue.input)}` : 'is out of range'}`;
 }

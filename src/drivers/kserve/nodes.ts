@@ -1,0 +1,176 @@
+/** The nodes models are served on: which they are, which of them a model can be put on and why not on the others. */
+import type { NodeCache, NodeInfo, Target } from '../../domain.ts';
+import type { KubernetesObject } from '../../kubernetes/resource.ts';
+import { budgetOf, type NodeBudget } from './nodes/budgets.ts';
+import { type CacheLocation, holdsClaim, isPinned, mayHoldClaim } from './nodes/cacheLocation.ts';
+import { countIn, matchesSelector, type NodeView, printedSelector, readNode } from './nodes/node.ts';
+import { poolToleration, repellingTaints } from './nodes/taints.ts';
+import { amountOf } from './quantity.ts';
+import type { KserveSettings } from './settings.ts';
+
+/** One thing that stands in the way of a model. */
+export interface Obstacle<Code extends string = string> {
+  readonly code: Code;
+  /** As refusals say it. */
+  readonly text: string;
+  /** What would take it away. */
+  readonly change: string;
+}
+
+export type NodeObstacle = Obstacle<
+  'unreadable' | 'not-ready' | 'serving-selector' | 'pool-selector' | 'taint' | 'cache-claim'
+>;
+
+/** What nodes are judged by. */
+export interface NodeRules {
+  readonly settings: KserveSettings;
+  /** Absent when the cache is off, or nobody knows where its claim lives. */
+  readonly location?: CacheLocation | undefined;
+  /** The model takes nothing from the claim. */
+  readonly ignoresClaim?: boolean | undefined;
+  /** Bytes that served models take, by node. */
+  readonly reserved?: ReadonlyMap<string, number> | undefined;
+}
+
+/** A node that was judged. */
+export interface JudgedNode extends NodeBudget {
+  readonly node: NodeView;
+  /** Why no model can be put on it: all reasons, in the order of the rules. */
+  readonly obstacles: readonly NodeObstacle[];
+  readonly reservedBytes: number;
+  readonly freeBytes: number;
+}
+
+const presentLabel = 'nvidia.com/gpu.present';
+
+/** Whether a node has an accelerator, or says so. One that cannot be read is not passed over in silence. */
+export function isAcceleratorNode({ labels, capacity, allocatable, problem }: NodeView, gpuResource: string): boolean {
+  const present = labels[presentLabel] ?? '';
+  return (
+    problem !== undefined ||
+    (amountOf(capacity[gpuResource]) ?? 0) > 0 ||
+    (amountOf(allocatable[gpuResource]) ?? 0) > 0 ||
+    (present !== '' && present.toLowerCase() !== 'false') ||
+    countIn(labels['nvidia.com/gpu.count']) !== undefined ||
+    Boolean(labels['nvidia.com/gpu.product'])
+  );
+}
+
+/** What makes a node none that models are put on, in words. */
+export const noAccelerator = (gpuResource: string) => `no ${gpuResource} resource, no ${presentLabel} label`;
+
+/** Nodes by name. */
+export const readNodes = (objects: readonly KubernetesObject[]): NodeView[] =>
+  objects.map(readNode).toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+
+export function judgeNode(node: NodeView, rules: NodeRules): JudgedNode {
+  const budget = budgetOf(node, rules.settings);
+  const reservedBytes = rules.reserved?.get(node.name) ?? 0;
+  return {
+    ...budget,
+    node,
+    obstacles: obstaclesOn(node, rules),
+    reservedBytes,
+    freeBytes: Math.max(budget.budgetBytes - reservedBytes, 0),
+  };
+}
+
+export const reasonsOf = (obstacles: readonly Obstacle[]) => obstacles.map(({ text }) => text).join('; ');
+
+/** All rules are tested: who mends one is to know of the others. */
+function obstaclesOn(node: NodeView, { settings, location, ignoresClaim }: NodeRules): NodeObstacle[] {
+  const { nodeSelector, gpuPool, cache } = settings;
+  if (node.problem) {
+    const text = `its Node object cannot be read: ${node.problem}`;
+    return [{ code: 'unreadable', text, change: `mend the Node object of ${node.name}` }];
+  }
+  const found: NodeObstacle[] = [];
+  if (!node.ready) {
+    found.push({
+      code: 'not-ready',
+      text: 'not ready',
+      change: 'its Ready condition turns True; its conditions say why it is not',
+    });
+  }
+  if (!matchesSelector(node.labels, nodeSelector)) {
+    const selector = printedSelector(nodeSelector);
+    const text = `outside the serving node selector (${selector})`;
+    found.push({
+      code: 'serving-selector',
+      text,
+      change: `label the node ${selector}, or widen the serving node selector`,
+    });
+  }
+  const poolSelector = gpuPool?.nodeSelector ?? {};
+  if (!matchesSelector(node.labels, poolSelector)) {
+    const selector = printedSelector(poolSelector);
+    const text = `outside the GPU pool node selector (${selector})`;
+    found.push({
+      code: 'pool-selector',
+      text,
+      change: `label the node ${selector}, or widen the GPU pool node selector`,
+    });
+  }
+  const taints = repellingTaints(node.taints, poolToleration(gpuPool?.taint)).join(', ');
+  if (taints) {
+    const text = `taint ${taints} not tolerated (set the GPU pool taint)`;
+    found.push({ code: 'taint', text, change: `take the taint off the node, or make it the GPU pool's: ${taints}` });
+  }
+  if (!ignoresClaim && cache.enabled && cache.redirectPolicy && isPinned(location) && !holdsClaim(location, node)) {
+    const text = `cache claim ${location.claim} is pinned to ${location.nodes.join(', ')}`;
+    found.push({ code: 'cache-claim', text, change: 'keep the cache on a volume that every node can mount' });
+  }
+  return found;
+}
+
+/** What is known of the cache by looking into it. */
+export type CacheCount = Pick<NodeCache, 'models' | 'bytesUsed' | 'scannedAt' | 'error'>;
+
+export interface NodeListing extends NodeRules {
+  readonly backend: string;
+  readonly target?: Target | undefined;
+  /** Of the claim as this node has it mounted; absent when nobody looked. */
+  countOn?(node: string): CacheCount | undefined;
+}
+
+/** The accelerator nodes, by name. */
+export const nodeInfos = (objects: readonly KubernetesObject[], listing: NodeListing): NodeInfo[] =>
+  readNodes(objects)
+    .filter(node => isAcceleratorNode(node, listing.settings.gpuResource))
+    .map(node => nodeInfo(judgeNode(node, listing), listing));
+
+function nodeInfo(judged: JudgedNode, { backend, target, settings, location, countOn }: NodeListing): NodeInfo {
+  const { node, obstacles, budgetBytes } = judged;
+  const eligible = obstacles.length === 0;
+  const { claim, mountPath, enabled } = settings.cache;
+  return {
+    backend,
+    target,
+    name: node.name,
+    ready: node.ready,
+    eligible,
+    eligibilityReason: eligible ? undefined : reasonsOf(obstacles),
+    architecture: node.architecture,
+    allocatableMemoryBytes: judged.allocatableMemoryBytes,
+    gpuCount: judged.gpuCount,
+    gpuProduct: judged.gpuProduct,
+    gpuMemoryBytes: judged.gpuMemoryBytes,
+    budgetBytes: budgetBytes || undefined,
+    budgetSource: judged.source,
+    reservedBytes: judged.reservedBytes,
+    freeBytes: budgetBytes ? judged.freeBytes : undefined,
+    message: judged.message,
+    cache:
+      enabled && location && mayHoldClaim(location, node)
+        ? {
+            claim,
+            mountPath,
+            models: 0,
+            bytesUsed: 0,
+            ...countOn?.(node.name),
+            shared: location.shared,
+            inventory: settings.inventory.mode,
+          }
+        : undefined,
+  };
+}
