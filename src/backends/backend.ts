@@ -113,33 +113,44 @@ export function createBackend(
     return error ? { rows: [], errors: [{ backend: name, error }] } : { rows: value, errors: [] };
   }
 
-  const library = observe<readonly Model[]>('models', {
-    look: call => driver.models(call),
-    merge: keepRows(model => model.name),
-  });
-  const memory = observe<readonly LoadedModel[]>('loaded models', {
-    look: async call => (await driver.loaded?.(call)) ?? [],
-    merge: keepRows(loadedKey),
-    movesIn: models => (models.length > 0 ? loadedMovesInMs : undefined),
-  });
-  const machines = observe<readonly NodeInfo[]>('nodes', {
-    look: async call => (await driver.nodes?.(call)) ?? [],
-    merge: keepRows(node => node.name),
-  });
-  const catalog = observe<readonly Preset[]>('presets', {
-    look: async call => (await driver.presets?.(call)) ?? [],
-    merge: keepRows(preset => preset.name),
-  });
+  const { observed } = driver;
+  const library =
+    observed?.models ??
+    observe<readonly Model[]>('models', {
+      look: call => driver.models(call),
+      merge: keepRows(model => model.name),
+    });
+  const memory =
+    observed?.loaded ??
+    observe<readonly LoadedModel[]>('loaded models', {
+      look: async call => (await driver.loaded?.(call)) ?? [],
+      merge: keepRows(loadedKey),
+      movesIn: models => (models.length > 0 ? loadedMovesInMs : undefined),
+    });
+  const machines =
+    observed?.nodes ??
+    observe<readonly NodeInfo[]>('nodes', {
+      look: async call => (await driver.nodes?.(call)) ?? [],
+      merge: keepRows(node => node.name),
+    });
+  const catalog =
+    observed?.presets ??
+    observe<readonly Preset[]>('presets', {
+      look: async call => (await driver.presets?.(call)) ?? [],
+      merge: keepRows(preset => preset.name),
+    });
 
-  const health = observe<BackendStatus>('health', {
-    activeMs: healthMs,
-    async look(call) {
-      const status = await driver.describe(call);
-      if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');
-      return status;
-    },
-    merge: keepValue,
-  });
+  const health =
+    observed?.status ??
+    observe<BackendStatus>('health', {
+      activeMs: healthMs,
+      async look(call) {
+        const status = await driver.describe(call);
+        if (!status.healthy) throw (status.timedOut ? timedOut : backendError)(status.message ?? 'not healthy');
+        return status;
+      },
+      merge: keepValue,
+    });
 
   return {
     name,

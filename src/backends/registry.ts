@@ -16,8 +16,8 @@ export interface FiledDocument {
 /** What is registered at one moment: backends and what is wrong with documents change in one step. */
 export interface Registered {
   readonly backends: readonly Backend[];
-  /** By the name of their ConfigMaps. */
-  readonly documents: readonly FiledDocument[];
+  /** By the name of their ConfigMaps; undefined until they were read. */
+  readonly documents?: readonly FiledDocument[];
 }
 
 /** The backends in order: static ones as configured, then registered ones by name. The first is the default. */
@@ -32,7 +32,7 @@ export interface Registry {
 }
 
 export function createRegistry(configured: readonly Backend[]): Registry {
-  const cell = createCell<Registered>({ backends: configured, documents: [] });
+  const cell = createCell<Registered>({ backends: configured });
   const kinds = new Set<BackendKind>(
     configured.filter(({ origin }) => origin === 'static').map(({ driver }) => driver.kind),
   );

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
 import { createDriver, registeredDriver } from '../backends/drivers.ts';
-import { createRegistry } from '../backends/registry.ts';
+import { createRegistry, type Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
@@ -30,6 +30,8 @@ export interface Served {
 const graceMs = 15_000;
 /** How long the last news of jobs takes to reach subscribers, in milliseconds. */
 const newsMs = 300;
+/** How long backend documents may take to be read before the gateway is ready without them, in milliseconds. */
+const startMs = 30_000;
 /** How long a look for servers on this machine may take, in milliseconds. */
 const discoverMs = 3_000;
 
@@ -77,12 +79,7 @@ export async function serve(
     openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
-  });
-  const { listen, metricsListen } = settings;
-  const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
-  const url = await by('--listen', server.listen(listen)).catch(error => {
-    measured?.close();
-    throw error;
+    waiting: connected.documents && untilRead(registry),
   });
   const stopFollowing = register(
     connected,
@@ -90,6 +87,13 @@ export async function serve(
     ({ spec }) => backendOf(registeredDriver(spec, settings), spec.source),
     log,
   );
+  const { listen, metricsListen } = settings;
+  const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
+  const url = await by('--listen', server.listen(listen)).catch(error => {
+    measured?.close();
+    stopFollowing();
+    throw error;
+  });
   const stopReconciling = reconcile(connected, gateway, settings, log);
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
   if (names.length === 0 && !connected.documents) {
@@ -112,6 +116,15 @@ export async function serve(
       await server.close(graceMs);
       log.info('model-manager has stopped');
     },
+  };
+}
+
+/** What a gateway that just started waits for before it is sent requests; after a while it works with what it has. */
+function untilRead({ registered }: Registry): () => string | undefined {
+  const end = Date.now() + startMs;
+  return () => {
+    const isRead = registered.current?.value?.documents !== undefined;
+    return isRead || Date.now() > end ? undefined : 'backend documents are not read yet';
   };
 }
 

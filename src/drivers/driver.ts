@@ -14,6 +14,7 @@ import type {
   SearchResult,
   Target,
 } from '../domain.ts';
+import type { Source } from '../live/source.ts';
 
 export interface PullRequest {
   readonly model: string;
@@ -44,6 +45,15 @@ interface FitRequest {
   readonly node?: string | undefined;
 }
 
+/** Sources in the place of the methods of the same name. A failure is in their observations. */
+interface Observed {
+  readonly status: Source<BackendStatus>;
+  readonly models: Source<readonly Model[]>;
+  readonly loaded: Source<readonly LoadedModel[]>;
+  readonly nodes: Source<readonly NodeInfo[]>;
+  readonly presets: Source<readonly Preset[]>;
+}
+
 /**
  * One kind of backend behind one interface. It speaks its server's wire format and nothing else: no GraphQL, no REST, no
  * MCP, no sibling. It says what it can do as data, and has just the methods its capabilities promise.
@@ -64,6 +74,9 @@ export interface Driver {
   readonly endpoint: string;
   /** As agents dial it; absent where every model has an address of its own. */
   readonly agentEndpoint?: string | undefined;
+
+  /** What the backend pushes: it is followed, where others are asked again and again. */
+  readonly observed?: Observed | undefined;
 
   /** Whether the server is there and what it is. Unhealthy is an answer, not an error. */
   describe(call: Call): Promise<BackendStatus>;

@@ -39,6 +39,8 @@ export interface ServerOptions {
   /** Path of the MCP endpoint; undefined when it is off. */
   readonly mcpPath: string | undefined;
   readonly metrics?: Metrics | undefined;
+  /** What the gateway waits for before it is ready; undefined when for nothing (any more). */
+  readonly waiting?: (() => string | undefined) | undefined;
 }
 
 export interface GatewayServer {
@@ -94,6 +96,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   /** Whether only this machine can ask us. */
   let isLocal = false;
 
+  function readiness(): RestResponse {
+    const waiting = stopping ? 'stopping' : options.waiting?.();
+    return waiting === undefined ? textResponse(200, 'ok') : textResponse(503, waiting);
+  }
+
   async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
     switch (path) {
       case '/':
@@ -103,7 +110,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       case '/healthz':
         return sendGet(req, res, textResponse(200, 'ok'));
       case '/readyz':
-        return sendGet(req, res, stopping ? textResponse(503, 'stopping') : textResponse(200, 'ok'));
+        return sendGet(req, res, readiness());
       case '/backendz':
         return sendGet(req, res, await checkBackends(gateway.registry, log));
       case '/api/v1/openapi.yaml':

@@ -17,7 +17,9 @@ export function follow<T, R>(outer: Source<T>, choose: (value: T) => Source<R>):
     const value = outer.current?.value;
     if (value === undefined || value === chosenBy) return;
     chosenBy = value;
-    inner = choose(value);
+    const next = choose(value);
+    if (next === inner) return;
+    inner = next;
     shown = undefined;
     if (!stopInner) return;
     // In this order what both have below stays watched.

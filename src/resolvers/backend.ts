@@ -297,6 +297,9 @@ builder.objectField(BackendsEvent, 'invalid', t =>
 /** The views of backends as they come, change and go; of one backend when it is named. */
 function viewsOf(gateway: Gateway, name: string | undefined): Source<Rows<BackendView>> {
   const wiring: Source<WiringState> = gateway.wiring?.state ?? createCell(wiringIsOff(gateway));
+  const keep = keepRows<BackendView>(view => view.backend.name);
+  // Kept over registrations: who stays did not change.
+  let views: readonly BackendView[] | undefined;
   return follow(gateway.registry.registered, registered => {
     const backends = registered.backends.filter(backend => name === undefined || backend.name === name);
     const statuses = combine<BackendStatus, readonly BackendStatus[]>(
@@ -304,15 +307,12 @@ function viewsOf(gateway: Gateway, name: string | undefined): Source<Rows<Backen
       patienceMs,
       seen => seen.map(toStatus),
     );
-    const keep = keepRows<BackendView>(view => view.backend.name);
     type Seen = [readonly BackendStatus[], WiringState];
-    return derive<Seen, Rows<BackendView>>([statuses, wiring], ([health, agents], previous) => ({
-      rows: keep(
-        previous?.rows,
-        backends.map((backend, index) => ({ backend, status: health.value?.[index], wiring: agents.value })),
-      ),
-      errors: [],
-    }));
+    return derive<Seen, Rows<BackendView>>([statuses, wiring], ([health, agents]) => {
+      const seen = backends.map((backend, index) => ({ backend, status: health.value?.[index], wiring: agents.value }));
+      views = keep(views, seen);
+      return { rows: views, errors: [] };
+    });
   });
 }
 

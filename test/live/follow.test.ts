@@ -99,3 +99,14 @@ test('until ends with the signal', async () => {
   await settled();
   await assert.rejects(until(createCell(2), value => value === 2, { ms: 1, signal: leaving.signal }));
 });
+
+test('the same choice again is no news', () => {
+  const chosen = createCell('here');
+  const outer = createCell(1);
+  const source = follow(outer, () => chosen);
+  let told = 0;
+  source.subscribe(() => told++);
+  const before = source.current?.revision;
+  outer.set(2);
+  assert.deepEqual([told, source.current?.revision], [0, before]);
+});

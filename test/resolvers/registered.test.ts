@@ -92,6 +92,25 @@ test('who watches sees backends come, their models too, and what is wrong with a
   assert.deepEqual(await seen(), [['ollama'], 0, []]);
 });
 
+test('who comes and goes is no news of who stays', async () => {
+  await using world = await startOnCluster({ drivers: [fakeDriver({ models: ['a:1b'] })] });
+  await using faces = await facesOf(world.gateway);
+  const { graphqlUrl } = faces.rest.server;
+  const backends = await openStream(graphqlUrl, { query: textOf('watchBackends') });
+  const named = await openStream(graphqlUrl, {
+    query: 'subscription { models(backend: "ollama") { items { name } } }',
+  });
+  await named.nextPayload();
+  const names = async () =>
+    (await backends.nextPayload()).data.backends.items.map((item: { backend: string }) => item.backend);
+  assert.deepEqual(await names(), ['ollama']);
+  world.cluster.put(documentMap('lmstudio', documentText('lmstudio')));
+  assert.deepEqual(await names(), ['lmstudio']);
+  world.cluster.remove('configmaps', 'model-backend-lmstudio', namespace);
+  assert.deepEqual(await names(), []);
+  assert.deepEqual(named.unread, []);
+});
+
 test('a document that is refused on reading is written all the same, and says why', async () => {
   await using world = await startOnCluster({
     build: () => {

@@ -80,7 +80,7 @@ export async function addBackend(
   const created = await write(documents, call, configMap);
   call.log.info({ backend: kind, configMap: configMap.metadata.name, source, created }, 'backend document written');
   const filed = () =>
-    registry.registered.current?.value?.documents.find(
+    registry.registered.current?.value?.documents?.find(
       each => each.configMap === configMap.metadata.name && each.text === text,
     );
   await until(registry.registered, () => filed() !== undefined, { ms: registeredMs, signal: call.signal });
