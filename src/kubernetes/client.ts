@@ -53,7 +53,7 @@ export interface LogOptions {
  * identity; never with both, and nothing is kept from one caller to the next.
  *
  * Every method ends when `call.signal` aborts and throws a `GatewayError` that names verb, resource and namespace:
- * `unauthenticated` (401), `forbidden` (403), `not_found` (404), `conflict` (409), `invalid_request` (400, 422),
+ * `unauthenticated` (401 to the caller's own token; to the gateway's it is `backend_error`), `forbidden` (403), `not_found` (404), `conflict` (409), `invalid_request` (400, 422),
  * `rate_limited` (429, with `details.retryAfterMs`), `unavailable` (503, with `details.retryAfterMs` when said; and when the
  * server cannot be reached), else `backend_error`. `details.reason` has the server's word for it (`AlreadyExists`,
  * `Expired`, …) where it gave one; a `not_found` without any means that the server has no such resource.

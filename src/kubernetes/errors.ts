@@ -99,29 +99,30 @@ export function statusError(
   { code: status = 500, reason, message, retryAfterMs }: StatusWords,
   headerMs?: number,
 ): GatewayError {
-  const code = codes[status] ?? 'backend_error';
+  // Who asks the gateway for something is not the one who has to sign in again.
+  const code = (status === 401 && !sender.asCaller ? undefined : codes[status]) ?? 'backend_error';
   const patience = Math.max(headerMs ?? 0, retryAfterMs ?? 0) || (code === 'rate_limited' ? usualPatienceMs : 0);
   const details = { ...(reason && { reason }), ...(patience > 0 && { retryAfterMs: patience }) };
   const said = safeLine(attempt, sender, message ?? `${status} ${STATUS_CODES[status] ?? 'without a word'}`);
-  const text = `${attemptWords(attempt)}: ${said}${advice(attempt, sender, code, reason)}`;
+  const text = `${attemptWords(attempt)}: ${said}${advice(attempt, sender, status, reason)}`;
   return new GatewayError(code, text, Object.keys(details).length > 0 ? { details } : {});
 }
 
-function advice(attempt: Attempt, { server, asCaller }: Sender, code: ErrorCode, reason: string | undefined): string {
-  if (code === 'unauthenticated') {
+function advice(attempt: Attempt, { server, asCaller }: Sender, status: number, reason: string | undefined): string {
+  if (status === 401) {
     return asCaller
       ? `; the API server at ${server} does not accept the caller's token: sign in again in case it has expired, else the ` +
           'server has to trust its issuer and audience'
       : `; the API server at ${server} does not accept the gateway's own credentials: look at its service account or kubeconfig`;
   }
-  if (code === 'forbidden') {
+  if (status === 403) {
     const { verb, resource, part, name } = attempt;
     const wanted = part === undefined ? resource.plural : `${resource.plural}/${part}`;
     const row = permissionFor({ verb, group: resource.group, resource: wanted, name });
     return row ? `; this is needed to ${row.why}` : '';
   }
   // Where objects of a kind can be, the server says of each that it is not found; where they cannot, nothing of them.
-  if (code === 'not_found' && reason === undefined) return '; does the API server serve this resource?';
+  if (status === 404 && reason === undefined) return '; does the API server serve this resource?';
   return '';
 }
 

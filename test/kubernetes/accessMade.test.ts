@@ -124,7 +124,7 @@ test('credentials that are refused are made anew, but not for every refusal', as
   const never = await startApi(t, (_, response) => refuse(response, 401, { message: 'Unauthorized' }), { tls: true });
   const other = await programIn(t, "answer({ token: 'made-' + count })");
   const unloved = await clientOf(t, never.url, { exec: other.exec }, other.directory);
-  for (let time = 0; time < 3; time++) assert.equal((await failure(get(unloved))).code, 'unauthenticated');
+  for (let time = 0; time < 3; time++) assert.equal((await failure(get(unloved))).code, 'backend_error');
   assert.equal((await other.seen()).length, 2);
 });
 

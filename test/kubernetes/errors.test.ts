@@ -45,7 +45,7 @@ test('what is tried is named: verb, resource, name and namespace', () => {
 const cannot = 'cannot list modelconfigs.kagent.dev in namespace kagent';
 const codes: readonly (readonly [number, string, string])[] = [
   [400, 'BadRequest', 'invalid_request'],
-  [401, 'Unauthorized', 'unauthenticated'],
+  [401, 'Unauthorized', 'backend_error'],
   [403, 'Forbidden', 'forbidden'],
   [404, 'NotFound', 'not_found'],
   [405, 'MethodNotAllowed', 'backend_error'],
