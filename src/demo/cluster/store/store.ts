@@ -33,7 +33,7 @@ export const keyOf = (name: string, namespace: string | undefined) => `${namespa
 const keyOfObject = ({ metadata }: KubernetesObject) => keyOf(metadata.name, metadata.namespace);
 
 /** Changes that are remembered; a server forgets them after minutes. */
-const remembered = 10_000;
+const remembered = 2_000;
 
 export function createStore(): Store {
   const tables = new Map<string, Map<string, KubernetesObject>>();
