@@ -30,7 +30,8 @@ function findKubectl(): string | undefined {
 const kubectl = findKubectl();
 
 /** Why a test with kubectl cannot run here; false when it can. */
-export const skip = kubectl === undefined && 'there is no kubectl here: `npm run tools` fetches one, KUBECTL can name one';
+export const skip =
+  kubectl === undefined && 'there is no kubectl here: `npm run tools` fetches one, KUBECTL can name one';
 
 /** How a run of kubectl ended. */
 export interface Ran {
