@@ -143,6 +143,7 @@ function nodeInfo(judged: JudgedNode, { backend, target, settings, location, cou
   const { node, obstacles, budgetBytes } = judged;
   const eligible = obstacles.length === 0;
   const { claim, mountPath, enabled } = settings.cache;
+  const count = countOn?.(node.name);
   return {
     backend,
     target,
@@ -167,9 +168,9 @@ function nodeInfo(judged: JudgedNode, { backend, target, settings, location, cou
             mountPath,
             models: 0,
             bytesUsed: 0,
-            ...countOn?.(node.name),
+            ...count,
             shared: location.shared,
-            inventory: settings.inventory.mode,
+            inventory: count && settings.inventory.mode,
           }
         : undefined,
   };
