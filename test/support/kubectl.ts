@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { within } from './server.ts';
+import { createInbox, within } from './server.ts';
 
 /** Where `npm run tools` puts what it fetches. */
 const fetched = new URL('../../node_modules/.cache/kubernetes-tools/kubectl', import.meta.url).pathname;
@@ -107,8 +107,7 @@ export async function kubectlWith(kubeconfig: string): Promise<Kubectl> {
       return {
         process: child,
         async line() {
-          const { value } = await within(lines.next(), `a line of kubectl ${args.join(' ')}`, longestMs);
-          return value as string;
+          return lines.next(`a line of kubectl ${args.join(' ')}`, longestMs);
         },
         async [Symbol.asyncDispose]() {
           const closed = new Promise(resolve => child.once('close', resolve));
@@ -122,12 +121,14 @@ export async function kubectlWith(kubeconfig: string): Promise<Kubectl> {
   };
 }
 
-async function* linesOf({ stdout }: ChildProcess): AsyncGenerator<string, undefined> {
+/** Read from the beginning on: what a process that has ended wrote is not lost. */
+function linesOf({ stdout }: ChildProcess) {
+  const lines = createInbox<string>();
   let rest = '';
-  for await (const piece of stdout ?? []) {
-    const lines = (rest + piece).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-  return undefined;
+  stdout?.setEncoding('utf8').on('data', (piece: string) => {
+    const parts = (rest + piece).split('\n');
+    rest = parts.pop() as string;
+    for (const part of parts) lines.push(part);
+  });
+  return lines;
 }

@@ -59,10 +59,10 @@ export function createInbox<T>() {
       if (taker) taker(item);
       else items.push(item);
     },
-    next(what = 'the next message'): Promise<T> {
+    next(what = 'the next message', ms?: number): Promise<T> {
       const item = items.shift();
       if (item !== undefined) return Promise.resolve(item);
-      return within(new Promise<T>(resolve => waiting.push(resolve)), what);
+      return within(new Promise<T>(resolve => waiting.push(resolve)), what, ms);
     },
   };
 }
