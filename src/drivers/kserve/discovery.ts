@@ -61,7 +61,7 @@ const written = z.looseObject({
     gpuResourceName: text,
     runtimeClassName: text,
     nodeSelector: labels,
-    gpuPool: object({ taint: z.unknown(), nodeSelector: labels, instances: z.unknown() }),
+    gpuPool: object({ taint: z.unknown().optional(), nodeSelector: labels, instances: z.unknown().optional() }),
     cache: object({ enabled: flag, claimName: text, mountPath: text, redirectPolicy: flag }),
     presets: object({ namespace: text, labelSelector: text }),
     gateway: object({ enabled: flag, endpoint: text }),
