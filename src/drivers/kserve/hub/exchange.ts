@@ -143,7 +143,7 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
     if (subject !== undefined && status === 404)
       return { why: 'missing', words: `${subject} is not on the hub`, status };
     if (subject === undefined || (status !== 401 && status !== 403)) {
-      const advice = isRedirect(status) ? ', and redirects to other hosts are not followed' : '';
+      const advice = isRedirect(status) ? ', which is not followed' : '';
       return failed(`${endpoint} answered with ${answerWords(answer)}${advice} ${http}`, status);
     }
     if (moved !== undefined && withToken)
