@@ -42,8 +42,9 @@ export function judgeFit(question: FitQuestion, facts: FitFacts): Judgement {
   const candidates = candidatesAmong(listed, question, rules);
   const result = resultOf(question, facts, need);
   if ('nodes' in candidates) {
-    // There is no empty list of candidates.
-    const best = candidates.nodes[0] as JudgedNode;
+    const { nodes } = candidates;
+    // There is no empty list of candidates. What is most free need not be what is largest.
+    const best = nodes.find(each => !memoryObstacle(need, each, facts.against)) ?? (nodes[0] as JudgedNode);
     const onNode = { ...result, ...verdictOn(best, need, facts) };
     return { result: onNode, asksCache: { node: best.node.name }, wantsDocument: false };
   }

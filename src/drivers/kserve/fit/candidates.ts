@@ -62,6 +62,9 @@ export const unlistedObstacle = (gpuResource: string): Obstacle<'no-accelerator'
   change: 'install the GPU operator or its device plugin on the node, or choose a preset that runs on the CPU',
 });
 
+/** A refusal tells the reasons of so many nodes; it is a sentence, not a list. */
+const mostTold = 20;
+
 /** Where the model could be put, the best first; or why nowhere. */
 export type Candidates = { readonly nodes: readonly JudgedNode[] } | { readonly why: string };
 
@@ -91,8 +94,10 @@ export function candidatesAmong(
   const obstacles = new Map(listed.map(judged => [judged, standingIn(judged, preset)]));
   const eligible = listed.filter(judged => obstacles.get(judged)?.length === 0);
   if (eligible.length === 0) {
-    const reasons = listed.map(judged => `${judged.node.name}: ${reasonsOf(obstacles.get(judged) ?? [])}`);
-    return { why: `no eligible node: ${reasons.join('; ')}` };
+    const told = listed.slice(0, mostTold);
+    const reasons = told.map(judged => `${judged.node.name}: ${reasonsOf(obstacles.get(judged) ?? [])}`);
+    const more = listed.length > told.length ? `; and ${listed.length - told.length} more nodes` : '';
+    return { why: `no eligible node: ${reasons.join('; ')}${more}` };
   }
   const holders = claimHolders(eligible, preset, { settings, location });
   const nodes = holders.length > 0 ? holders : eligible;
