@@ -46,8 +46,6 @@ export type Discovery =
   /** `problem`: the reading's own words, as `readFailure` and `parseDiscovery` give them. */
   | { readonly state: 'unreadable'; readonly problem: string };
 
-export type DiscoveryState = Discovery['state'];
-
 const text = z.string().nullish();
 const flag = z.boolean().nullish();
 const labels = z.record(z.string(), z.string()).nullish();

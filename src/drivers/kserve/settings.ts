@@ -59,9 +59,9 @@ export interface KserveSettings {
 }
 
 const inventoryModes = ['pod', 'daemonset'] as const;
-export type InventoryMode = (typeof inventoryModes)[number];
+type InventoryMode = (typeof inventoryModes)[number];
 const budgetSources = ['auto', 'gpu-labels', 'allocatable'] as const;
-export type BudgetSource = (typeof budgetSources)[number];
+type BudgetSource = (typeof budgetSources)[number];
 
 /** Flags whose words are all known. */
 export interface CheckedFlags extends KserveFlags {

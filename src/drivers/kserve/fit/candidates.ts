@@ -24,7 +24,7 @@ export const rulesFor = (preset: ServingPreset | undefined, rules: NodeRules): N
   ignoresClaim: isModelImage(preset),
 });
 
-export const settingsFor = (preset: ServingPreset | undefined, settings: KserveSettings) =>
+const settingsFor = (preset: ServingPreset | undefined, settings: KserveSettings) =>
   isCpuPreset(preset) ? withoutGpus(settings) : settings;
 
 /** Whether a node comes into question at all: every one for a model that needs no GPU. */
