@@ -5,7 +5,7 @@ import { recordOf } from './store/object.ts';
 import { keyOf, type Store } from './store/store.ts';
 
 /** What a container has written: in its run now, and in the one before. */
-export interface ContainerLog {
+interface ContainerLog {
   readonly current?: string;
   readonly previous?: string;
 }

@@ -3,7 +3,7 @@
 /** A selector that cannot be read. The API server answers 400 `BadRequest` with this message. */
 export class SelectorError extends Error {}
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 /** Whether the labels of an object are picked. */
 export type LabelTest = (labels: Labels) => boolean;
