@@ -16,6 +16,7 @@ import { answerOfCdn } from './hub/files.ts';
 import { type HubModel, type Repo, toRepo } from './hub/models.ts';
 import type { Line, UsedLine } from './hub/sending.ts';
 
+export { manualClock } from './host/clock.ts';
 export type { Trouble } from './hub/api.ts';
 export type { ModelFile } from './hub/content.ts';
 export { library } from './hub/library.ts';
