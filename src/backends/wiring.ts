@@ -1,11 +1,12 @@
 import { type Call, createCall } from '../call.ts';
 import type { Model, ModelConfigRef, WirableModel } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { conflict, GatewayError, invalidRequest, messageOf, unsupported } from '../errors.ts';
+import { conflict, GatewayError, invalidRequest, messageOf, quoted, unsupported } from '../errors.ts';
+import { isObjectName } from '../kubernetes/resource.ts';
 import type { ApiKey, WiringTarget } from '../wiring/wiring.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
-import { backendNamed, findBackend, namedOrOnly, type Registry } from './registry.ts';
+import { backendNamed, findBackend, given, namedOrOnly, type Registry } from './registry.ts';
 import { resolveModel } from './resolve.ts';
 
 /** Why models cannot be made known to agents, where the gateway was started without that. */
@@ -80,8 +81,14 @@ function apiKeyOf({ apiKeyPassthrough, apiKeySecret, apiKeySecretKey }: WireInpu
   const name = apiKeySecret?.trim();
   const passthrough = apiKeyPassthrough ?? false;
   if (passthrough && name) throw invalidRequest('apiKeyPassthrough and apiKeySecret are mutually exclusive');
-  if (name) return { passthrough, secret: { name, key: apiKeySecretKey?.trim() || usualSecretKey } };
-  return passthrough ? { passthrough } : undefined;
+  if (!name) return passthrough ? { passthrough } : undefined;
+  const key = apiKeySecretKey?.trim() || usualSecretKey;
+  if (!isObjectName(name)) throw invalidRequest(`apiKeySecret: must be the name of a Secret, got ${quoted(name)}`);
+  if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key))
+    throw invalidRequest(
+      `apiKeySecretKey: must be a key of a Secret (letters, digits, -, _ and .), got ${quoted(key)}`,
+    );
+  return { passthrough, secret: { name, key } };
 }
 
 export interface UnwireInput {
@@ -91,30 +98,46 @@ export interface UnwireInput {
 
 /** Takes that back. Answers the backend that the model was wired on; undefined when it is known nowhere, which is fine. */
 export async function unwireModel(actions: Actions, call: Call, input: UnwireInput): Promise<Backend | undefined> {
-  const { registry } = actions;
+  const { registry, wiring: present } = actions;
+  const reference = input.model.trim();
+  const gone = given(input.backend);
+  // A backend may be gone and have left what it was wired by.
+  if (present && gone && !backendNamed(registry, gone) && (await present.backendsOf(call, reference)).includes(gone)) {
+    await takeBack(present, call, gone, reference);
+    return undefined;
+  }
   const named = namedOrOnly(registry, input.backend);
   const wiring = requireWiring(actions);
-  const reference = input.model.trim();
-  const backend =
-    named ?? (await wiredBackend(registry, wiring, call, reference)) ?? (await owner(registry, call, reference));
+  const wired = named ? undefined : await wiredBackend(registry, wiring, call, reference);
+  const backend = named ?? wired?.backend ?? (await owner(registry, call, reference));
   if (!backend) return undefined;
-  await wiring.unwire(call, backend.name, backend.driver.canonical(reference));
-  call.log.info({ backend: backend.name, model: reference }, 'model unwired');
+  for (const label of wired?.labels ?? [backend.name])
+    await takeBack(wiring, call, label, backend.driver.canonical(reference));
   return backend;
 }
 
-/** What is wired says which backend is meant, when one is. What names no backend that there is belongs to the default one. */
+async function takeBack(wiring: WiringTarget, call: Call, backend: string, model: string): Promise<void> {
+  await wiring.unwire(call, backend, model);
+  call.log.info({ backend, model }, 'model unwired');
+}
+
+/**
+ * What is wired says which backend is meant, when one is, and by which names it is wired. What names no backend that there
+ * is belongs to the default one.
+ */
 async function wiredBackend(
   registry: Registry,
   wiring: WiringTarget,
   call: Call,
   reference: string,
-): Promise<Backend | undefined> {
+): Promise<{ readonly backend: Backend; readonly labels: ReadonlySet<string> } | undefined> {
   const names = await wiring.backendsOf(call, reference);
   const { backends } = registry;
   const meant = new Set(names.map(name => backendNamed(registry, name ?? '') ?? backends[0]));
   const wired = backends.filter(backend => meant.has(backend));
-  if (wired.length < 2) return wired[0];
+  const [backend] = wired;
+  if (!backend) return undefined;
+  if (wired.length === 1) return { backend, labels: new Set(names.map(name => name ?? backend.name)) };
   throw conflict(`${reference} is wired on ${wired.map(({ name }) => name).join(', ')}; name the backend`);
 }
 

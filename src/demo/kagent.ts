@@ -59,7 +59,8 @@ export function startKagent(cluster: ClusterObjects, { clock = realClock, delayM
   function reconcile(name: string, namespace: string) {
     const found = all(namespace).find(({ metadata }) => metadata.name === name);
     if (!found || found.metadata.deletionTimestamp) return;
-    const { spec = {}, metadata, status } = found;
+    const { metadata, status } = found;
+    const spec = found.spec ?? {};
     const secret = spec.apiKeySecret ? cluster.get('secrets', spec.apiKeySecret, namespace) : undefined;
     const findings = findingsOf(spec, namespace, secret && Object.keys(secret.data ?? {}));
     const next = statusOf(findings, metadata.generation ?? 0, status, clock.now());

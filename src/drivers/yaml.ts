@@ -1,5 +1,5 @@
 /** Documents that people and charts write: YAML text to checked data, and what is wrong with one in words. */
-import { parse } from 'yaml';
+import { parseDocument, type YAMLParseError, type YAMLWarning } from 'yaml';
 import type { z } from 'zod';
 import type { Read } from '../config/values.ts';
 import { messageOf, quoted } from '../errors.ts';
@@ -11,10 +11,22 @@ const longest = 64 * 1024;
 export function parseYaml(yaml: string): Read<unknown> {
   if (yaml.length > longest) return { problem: `must not be longer than 64 KiB, got ${yaml.length} characters` };
   try {
-    return { value: parse(yaml) };
+    // It would print what it finds odd, and the text may hold what nobody is to read.
+    const document = parseDocument(yaml, { logLevel: 'error' });
+    const [problem] = [...document.errors, ...document.warnings];
+    if (problem) return { problem: wordsOf(problem) };
+    return { value: document.toJS() };
   } catch (error) {
+    if (error instanceof RangeError) return { problem: 'is nested too deeply' };
     return { problem: messageOf(error).split('\n', 1)[0] as string };
   }
+}
+
+function wordsOf({ code, message, linePos }: YAMLParseError | YAMLWarning): string {
+  const where = linePos ? ` at line ${linePos[0].line}, column ${linePos[0].col}` : '';
+  if (code === 'MULTIPLE_DOCS') return `holds several documents${where}; keep the first`;
+  if (code === 'TAG_RESOLVE_FAILED') return `has a tag that means nothing here${where}`;
+  return message.split('\n', 1)[0] as string;
 }
 
 /** Data as a schema wants it, or the first thing that is wrong with it: `spec.model.id must be a string, got 5`. */

@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts';
 import type { Access } from './access.ts';
 import { readResources, readVersions } from './discovery.ts';
 import { type Attempt, noObject } from './errors.ts';
-import type { KubernetesObject, Resource } from './resource.ts';
+import { type KubernetesObject, pods, type Resource } from './resource.ts';
 import { listObjects } from './transport/list.ts';
 import { collectionPath, isObject, objectPath, placePath } from './transport/objects.ts';
 import { watchEvents } from './transport/watch.ts';
@@ -46,6 +46,8 @@ export interface LogOptions {
   /** Of the container's run before this one. */
   readonly previous?: boolean | undefined;
   readonly tailLines?: number | undefined;
+  /** The beginning of all that is there, at most so many bytes of it, and not its last lines. */
+  readonly limitBytes?: number | undefined;
 }
 
 /**
@@ -106,7 +108,10 @@ export interface KubernetesClient {
   versions(call: Call, group: string): Promise<GroupVersions | undefined>;
   /** Plural names of the resources that a version of a group has; none when the server does not serve it. */
   resources(call: Call, group: string, version: string): Promise<readonly string[]>;
-  /** Text of a container's log: its last 10,000 lines unless told otherwise, and at most 1 MiB of its end. */
+  /**
+   * Text of a container's log: its last 10,000 lines unless told otherwise, and at most 1 MiB of its end. With `limitBytes` a
+   * text that is longer than that is not the beginning of the log: the server does not heed limits.
+   */
   logs(call: Call, pod: string, namespace: string, options: LogOptions): Promise<string>;
 }
 
@@ -114,7 +119,6 @@ const logLimit = 1024 * 1024;
 const usualLogLines = 10_000;
 /** As whom the API server records what is written. */
 const fieldManager = 'model-manager';
-const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
 export function createKubernetesClient(access: Access): KubernetesClient {
   const transport = createTransport(access);
@@ -196,10 +200,12 @@ export function createKubernetesClient(access: Access): KubernetesClient {
     versions: (call, group) => readVersions(transport, call, group),
     resources: (call, group, version) => readResources(transport, call, group, version),
 
-    async logs(call, pod, namespace, { container, previous, tailLines = usualLogLines }) {
+    async logs(call, pod, namespace, { container, previous, limitBytes, ...tail }) {
       const attempt = { verb: 'get', resource: pods, part: 'log', name: pod, namespace };
-      const path = objectPath(attempt, { container, previous, tailLines });
-      return transport.text(call, { attempt, method: 'GET', path }, logLimit);
+      const part = limitBytes === undefined ? { tailLines: usualLogLines, ...tail } : { limitBytes };
+      const path = objectPath(attempt, { container, previous, ...part });
+      const limit = limitBytes === undefined ? logLimit : 2 * limitBytes;
+      return transport.text(call, { attempt, method: 'GET', path }, limit);
     },
   };
 }

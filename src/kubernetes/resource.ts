@@ -75,6 +75,17 @@ export const secrets: Resource<Secret> = {
   namespaced: true,
 };
 
+export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+export const jobs: Resource = { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job', namespaced: true };
+
+/** Whether an object can have that name: lower-case letters, digits, inner dashes and dots, 253 at most. */
+export const isObjectName = (name: string) =>
+  name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
+
+/** Whether a namespace can have that name. */
+export const isNamespaceName = (name: string) => name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
+
 /** `v1`, `kagent.dev/v1alpha3` */
 export const apiVersionOf = ({ group, version }: Pick<Resource, 'group' | 'version'>) =>
   group === '' ? version : `${group}/${version}`;

@@ -1,4 +1,4 @@
-import { backendError } from '../errors.ts';
+import { backendError, invalidRequest, quoted } from '../errors.ts';
 import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 
@@ -18,6 +18,9 @@ export function variablesOfArguments(
     const { name, toolName, required } = variable;
     const isThere = Object.hasOwn(args, toolName);
     const value = isThere ? meaningOf(variable, args[toolName]) : undefined;
+    // Who asks what would be done, in whatever words, does not want it done.
+    if (name === 'dryRun' && isThere && value === undefined && args[toolName] !== null)
+      throw invalidRequest(`"${toolName}" is ${shown(args[toolName])}, it must be true or false`);
     if (value !== undefined) given[name] = value;
     else if (required && isThere)
       throw backendError(`argument "${toolName}" is not ${withArticle(jsonTypeOf(variable))}`);
@@ -25,6 +28,8 @@ export function variablesOfArguments(
   }
   return given;
 }
+
+const shown = (value: unknown) => quoted(typeof value === 'string' ? value : JSON.stringify(value));
 
 /** What an argument means; undefined when it means nothing. */
 function meaningOf(variable: Variable, argument: unknown): unknown {

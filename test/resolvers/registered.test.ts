@@ -155,7 +155,10 @@ test('what can be no name of a document is not asked for', async () => {
   await using faces = await facesOf(world.gateway);
   for (const kind of ['../secrets/x', 'x'.repeat(300), 'OLLAMA', 'a b']) {
     const refusal = await faces.refusal('removeBackend', { kind });
-    assert.equal(refusal, `not_found: model not found: no ${kind} backend document in ${namespace}`);
+    assert.equal(
+      refusal,
+      `not_found: model not found: no ${kind.length < 80 ? JSON.stringify(kind) : `"${kind.slice(0, 80)}…"`} backend document in ${namespace}`,
+    );
   }
   assert.ok(!world.cluster.requests.some(({ verb }) => verb === 'get'));
 });
@@ -171,6 +174,81 @@ test('a ConfigMap that is no document is left alone', async () => {
   assert.deepEqual(
     world.cluster.get<typeof foreign>('configmaps', 'model-backend-lemonade', namespace)?.data,
     foreign.data,
+  );
+});
+
+test('a document that is being deleted is not replaced', async () => {
+  await using world = await startOnCluster();
+  await using faces = await facesOf(world.gateway);
+  const document = documentMap('lemonade', documentText('lemonade'));
+  world.cluster.put({ ...document, metadata: { ...document.metadata, finalizers: ['example.com/kept'] } });
+  world.cluster.remove('configmaps', 'model-backend-lemonade', namespace);
+  assert.equal(
+    await faces.refusal('addBackend', lemonade),
+    `conflict: conflict: ConfigMap ${namespace}/model-backend-lemonade is being deleted; try again when it is gone`,
+  );
+});
+
+test('backends that are added and removed at the same time end as the last one said, without an error', async () => {
+  await using one = await startOnCluster();
+  await using two = await startOnCluster({ cluster: one.cluster });
+  await using first = await facesOf(one.gateway);
+  await using second = await facesOf(two.gateway);
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => {
+      const endpoint = `http://gpu-host-${index}:13305`;
+      return ask((index % 2 ? first : second).rest.server, textOf('addBackend'), { ...lemonade, endpoint });
+    }),
+  );
+  for (const { json } of answers)
+    assert.ok(!json.errors || /modified|exists/.test(json.errors[0].message), JSON.stringify(json));
+  assert.ok(answers.filter(({ json }) => !json.errors).length >= 3);
+});
+
+test('what a backend that is gone has left can be unwired, by its name and without', async () => {
+  for (const asks of [{ model: 'a:1b', backend: 'lemonade' }, { model: 'a:1b' }]) {
+    await using world = await startOnCluster({
+      drivers: [fakeDriver(), fakeDriver({ name: 'lmstudio', kind: 'lmstudio' })],
+    });
+    await using faces = await facesOf(world.gateway);
+    await ask(faces.rest.server, textOf('addBackend'), lemonade);
+    await faces.rest.send('POST models/wire', { model: 'a:1b', backend: 'lemonade' });
+    world.cluster.remove('configmaps', 'model-backend-lemonade', namespace);
+    await eventually(() => world.gateway.registry.backends.length === 2, 'the backend is gone');
+    assert.equal(world.cluster.list('modelconfigs.kagent.dev').length, 1);
+    assert.equal((await faces.rest.send('POST models/unwire', asks)).status, 200);
+    assert.deepEqual(world.cluster.list('modelconfigs.kagent.dev'), []);
+  }
+});
+
+test('asking what would be done never does it', async () => {
+  await using world = await startOnCluster();
+  await using faces = await facesOf(world.gateway);
+  for (const [dryRun, shown] of [
+    ['yes', 'yes'],
+    ['', ''],
+    [[true], '[true]'],
+    [{}, '{}'],
+  ] as const) {
+    const refusal = await faces.toolRefusal('add_backend', { ...lemonade, dryRun });
+    assert.equal(refusal, invalid(`"dryRun" is ${JSON.stringify(shown)}, it must be true or false`));
+  }
+  assert.equal(world.cluster.get('configmaps', 'model-backend-lemonade', namespace), undefined);
+});
+
+test('a Secret is named as Secrets are', async () => {
+  await using world = await startOnCluster({ drivers: [fakeDriver({ models: ['a:1b'] })] });
+  await using faces = await facesOf(world.gateway);
+  const refusal = (asks: object) => faces.refusal('wireModel', { model: 'a:1b', ...asks });
+  for (const apiKeySecret of ['../../etc/passwd', 'A', 'x'.repeat(300), 'a\u0000b']) {
+    assert.match(
+      await refusal({ apiKeySecret }),
+      /^invalid_request: invalid request: apiKeySecret: must be the name of a Secret, got "/,
+    );
+  }
+  assert.match(
+    await refusal({ apiKeySecret: 'a', apiKeySecretKey: 'a b' }),
+    /: apiKeySecretKey: must be a key of a Secret/,
   );
 });
 

@@ -40,3 +40,11 @@ test('a message has an end', () => {
   const { message } = readinessOf({ conditions: [accepted('False', 'x'.repeat(1_000_000))] });
   assert.equal(message, `${'x'.repeat(4_096)}…`);
 });
+
+test('conditions of an earlier generation are about what is no longer said', () => {
+  const conditions = [{ type: 'Accepted', status: 'True', message: 'fine' }];
+  const of = (observedGeneration: unknown, generation?: number) =>
+    readinessOf({ conditions, observedGeneration }, generation);
+  assert.deepEqual(of(1, 2), { ready: false, message: 'not yet reconciled' });
+  for (const ready of [of(2, 2), of(3, 2), of(undefined, 2), of('1', 2), of(1)]) assert.equal(ready.ready, true);
+});

@@ -178,3 +178,13 @@ test('a backend is emptied by what is wired on it', async t => {
     await kagent.unwire(callOf(), 'lemonade', reference);
   assert.deepEqual([modelConfigs(), secrets()], [['anybodys', 'qwen2-5-0-5b'], []]);
 });
+
+test('a Secret that a removal left behind goes with the next one', async t => {
+  const { kagent, callOf, cluster, secrets } = await startLab(t);
+  const model = lemonadeModel();
+  const ref = await kagent.wire(callOf(), model);
+  cluster.remove('modelconfigs.kagent.dev', ref.name, 'kagent');
+  assert.equal(secrets().length, 1);
+  await kagent.unwire(callOf(), model.backend, model.reference);
+  assert.deepEqual(secrets(), []);
+});

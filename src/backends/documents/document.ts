@@ -10,6 +10,7 @@ import { completedPool, instanceFields, problemOfPool, taintFields } from '../..
 import { checkData, parseYaml } from '../../drivers/yaml.ts';
 import { parseEndpoint } from '../../endpoint.ts';
 import { quoted } from '../../errors.ts';
+import { isNamespaceName, isObjectName } from '../../kubernetes/resource.ts';
 import type { BackendOrigin } from '../backend.ts';
 import { given } from '../registry.ts';
 
@@ -111,8 +112,13 @@ function problemOf({ apiVersion, kind, metadata, spec }: Written): string | unde
   if (spec.credentials && !given(spec.credentials.secretRef?.name)) {
     return 'spec.credentials.secretRef.name: required when credentials are set';
   }
+  const secret = given(spec.credentials?.secretRef?.name);
+  if (secret && !isObjectName(secret))
+    return `spec.credentials.secretRef.name: ${mustBe('the name of a Secret', secret)}`;
   return backend === 'kserve' ? problemOfKserve(spec) : problemOfHost(spec, backend);
 }
+
+const mustBe = (what: string, got: string) => `must be ${what}, got ${quoted(got)}`;
 
 function problemOfHost(spec: WrittenSpec, kind: string): string | undefined {
   if (spec.kserve) return `spec.kserve: not accepted for ${kind}`;
@@ -133,6 +139,15 @@ function problemOfKserve({ endpoint, agentEndpoint, kserve }: WrittenSpec): stri
   if (!kserve) return 'spec.kserve: required for kserve';
   const target = kserve.target ?? {};
   if (!given(target.servingNamespace)) return 'spec.kserve.target.servingNamespace: required';
+  for (const [field, name] of [
+    ['target.servingNamespace', given(target.servingNamespace)],
+    ['discovery.namespace', given(kserve.discovery?.namespace)],
+  ] as const) {
+    if (name && !isNamespaceName(name)) return `spec.kserve.${field}: ${mustBe('the name of a namespace', name)}`;
+  }
+  const discovery = given(kserve.discovery?.name);
+  if (discovery && !isObjectName(discovery))
+    return `spec.kserve.discovery.name: ${mustBe('the name of a ConfigMap', discovery)}`;
   const problem = kserve.gpuPool && problemOfPool(kserve.gpuPool);
   if (problem) return `spec.kserve.gpuPool.${problem}`;
   const cluster = given(target.cluster) ?? 'local';
@@ -143,6 +158,10 @@ function problemOfKserve({ endpoint, agentEndpoint, kserve }: WrittenSpec): stri
   if (!given(target.apiServer)) {
     return `spec.kserve.target.apiServer: required for cluster ${quoted(cluster)} (only local needs none)`;
   }
+  const parsed = parseEndpoint(given(target.apiServer) ?? '');
+  if ('problem' in parsed) return `spec.kserve.target.apiServer: ${parsed.problem}`;
+  if (!/^https:/i.test(parsed.endpoint))
+    return `spec.kserve.target.apiServer: ${mustBe('an https URL', given(target.apiServer) ?? '')}`;
   if (!given(target.caBundle)) return `spec.kserve.target.caBundle: required for cluster ${quoted(cluster)}`;
   return undefined;
 }

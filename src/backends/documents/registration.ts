@@ -2,7 +2,7 @@
 import type { Call } from '../../call.ts';
 import { conflict, GatewayError, invalidRequest, modelNotFound, quoted, unsupported } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
-import { type ConfigMap, configMaps } from '../../kubernetes/resource.ts';
+import { type ConfigMap, configMaps, isNamespaceName } from '../../kubernetes/resource.ts';
 import { until } from '../../live/until.ts';
 import type { Actions } from '../actions.ts';
 import { backendNamed, given } from '../registry.ts';
@@ -89,16 +89,27 @@ export async function addBackend(
   return { dryRun: false, ...answer, created, registered, error: found?.error, backend: registered ? kind : undefined };
 }
 
+/** How often to begin again when somebody else wrote in between. */
+const maxAttempts = 3;
+
 /** Creates the ConfigMap, or replaces what it holds. True when it was created. */
 async function write({ client, namespace }: Documents, call: Call, configMap: ConfigMap): Promise<boolean> {
   const { name } = configMap.metadata;
-  const there = await documentAt(client, call, name, namespace);
-  if (there) {
-    await client.replace(call, configMaps, replaced(there, configMap));
-    return false;
+  for (let attempt = 1; ; attempt++) {
+    const there = await documentAt(client, call, name, namespace);
+    if (there?.metadata.deletionTimestamp)
+      throw conflict(`ConfigMap ${namespace}/${name} is being deleted; try again when it is gone`);
+    try {
+      if (there) await client.replace(call, configMaps, replaced(there, configMap));
+      else await client.create(call, configMaps, configMap);
+      return !there;
+    } catch (error) {
+      // Of what was there, not found says that it went in between; of nothing, that the namespace is missing.
+      const isRace =
+        error instanceof GatewayError && (error.code === 'conflict' || (there && error.code === 'not_found'));
+      if (!isRace || attempt === maxAttempts) throw error;
+    }
   }
-  await client.create(call, configMaps, configMap);
-  return true;
 }
 
 /** The ConfigMap of that name, if there is one. Throws `conflict` when it is something else than a document. */
@@ -137,8 +148,9 @@ export async function removeBackend(
   const { client, namespace } = documents;
   const name = configMapName(kind);
   // What can be no name is none of a document.
-  const there = isName(name) ? await documentAt(client, call, name, namespace) : undefined;
-  if (!there) throw modelNotFound(`no ${kind} backend document in ${namespace}`);
+  const isKind = isNamespaceName(kind);
+  const there = isKind ? await documentAt(client, call, name, namespace) : undefined;
+  if (!there) throw modelNotFound(`no ${isKind ? kind : quoted(kind)} backend document in ${namespace}`);
   const configMap = located(there, documents);
   const models = (await wiring?.wiredOn(call, kind)) ?? [];
   if (input.dryRun) return { dryRun: true, configMap, modelConfigs: models };
@@ -153,8 +165,6 @@ export async function removeBackend(
   const deregistered = await until(registry.registered, isGone, { ms: registeredMs, signal: call.signal });
   return { dryRun: false, configMap, unwired: models, removed: true, deregistered };
 }
-
-const isName = (name: string) => name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
 
 const located = ({ metadata: { name, labels = {} } }: ConfigMap, { namespace }: Documents): DocumentConfigMap => ({
   namespace,

@@ -137,7 +137,11 @@ function readCluster({ name, directory, fields }: Entry, problem: (words: string
   if (server === undefined) throw problem(`${called} has no server`);
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (!url || !/^https?:$/.test(url.protocol))
-    throw problem(`${called} has a server that is no http(s) URL: ${server}`);
+    throw problem(`${called} has a server that is no http(s) URL: ${server.replace(/\/\/.*@/s, '//…@')}`);
+  if (url.username !== '' || url.password !== '')
+    throw problem(
+      `${called} has a user name or password in the URL of its server; give them as a user of the kubeconfig`,
+    );
   const insecure = fields['insecure-skip-tls-verify'] === true;
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
     throw problem(

@@ -53,7 +53,7 @@ export function rowOf(object: ModelConfig, resource: Resource<ModelConfig>, name
       apiVersion: textOf(apiVersion) ?? apiVersionOf(resource),
       provider: textOf(given.provider),
       model: annotated ?? providerModel,
-      ...(problem ? { ready: false, message: problem } : readinessOf(status)),
+      ...(problem ? { ready: false, message: problem } : readinessOf(status, object.metadata.generation)),
       managed: isOurs(object),
       providerModel,
       endpoint,

@@ -15,9 +15,12 @@ interface Condition {
 
 const notReconciled = 'not yet reconciled';
 
-/** Read from the conditions of a `status`, whatever that is. */
-export function readinessOf(status: unknown): Readiness {
-  const conditions = conditionsOf(status);
+/**
+ * Read from the conditions of a `status`, whatever that is. Those of an earlier `generation` of the object are about what
+ * it no longer says.
+ */
+export function readinessOf(status: unknown, generation?: number): Readiness {
+  const conditions = isOf(status, generation) ? conditionsOf(status) : [];
   const accepted = conditions.find(({ type }) => type === 'Accepted');
   if (!accepted) return { ready: false, message: notReconciled };
   if (accepted.status !== 'True') return { ready: false, message: wordsOf(accepted) };
@@ -25,6 +28,11 @@ export function readinessOf(status: unknown): Readiness {
   const resolved = conditions.find(({ type }) => type === 'ResolvedRefs');
   if (resolved && resolved.status !== 'True') return { ready: false, message: wordsOf(resolved) };
   return { ready: true, message: accepted.message };
+}
+
+function isOf(status: unknown, generation: number | undefined): boolean {
+  const observed = isRecord(status) ? status.observedGeneration : undefined;
+  return typeof observed !== 'number' || generation === undefined || observed >= generation;
 }
 
 function conditionsOf(status: unknown): Condition[] {

@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts';
+import { unavailable } from '../../errors.ts';
 import { type Secret, secrets } from '../../kubernetes/resource.ts';
 import { codeOf, type Place, unlessMissing } from './look.ts';
 import { isOurs, type Row } from './modelConfig.ts';
@@ -12,7 +13,10 @@ export const placeholderRead = ({ ref }: Row): string | undefined =>
 /** Makes the Secret unless one of that name is there, whoever made it; answers it when it was made now. */
 export async function ensureSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
   const { client, namespace } = place;
-  if (await findSecret(place, call, name)) return undefined;
+  const there = await findSecret(place, call, name);
+  if (there?.metadata.deletionTimestamp)
+    throw unavailable(`Secret ${namespace}/${name} is being deleted; try again when it is gone`);
+  if (there) return undefined;
   try {
     return await client.create(call, secrets, placeholderSecret(name, namespace));
   } catch (error) {

@@ -1,9 +1,11 @@
 import type { Call } from '../../call.ts';
+import type { WirableModel } from '../../domain.ts';
 import { conflict, GatewayError, messageOf } from '../../errors.ts';
 import type { Secret } from '../../kubernetes/resource.ts';
 import { codeOf, look, type Place, type Seen } from './look.ts';
 import { isOn, namesOf, oursOf, referenceOf } from './match.ts';
 import type { ModelConfig, Row } from './modelConfig.ts';
+import { placeholderNameOf } from './names.ts';
 import { ourSecret, placeholderRead, removeSecret } from './secret.ts';
 
 /** How often to begin again when what was to be removed is another object by now. */
@@ -21,7 +23,8 @@ export async function unwire(
     if (!seen) return [];
     const rows = toRemove(seen, place.prefix, backend, reference);
     try {
-      return await remove(place, call, seen, rows);
+      const names = rows.length > 0 ? rows.map(placeholderRead) : leftOf({ backend, reference }, place.prefix);
+      return await remove(place, call, seen, rows, names);
     } catch (error) {
       if (codeOf(error) !== 'conflict') throw error;
       if (attempt === maxAttempts)
@@ -31,6 +34,10 @@ export async function unwire(
     }
   }
 }
+
+/** Secrets that are there where nothing else is: a removal may have ended half way. */
+const leftOf = (model: Pick<WirableModel, 'backend' | 'reference'>, prefix: string) =>
+  namesOf(model, prefix).map(placeholderNameOf);
 
 /**
  * Those that name the backend; one that names none is taken for its own only when there is no better. What has lost its
@@ -46,9 +53,15 @@ function toRemove({ index }: Seen, prefix: string, backend: string, reference: s
   return labelled.size > 0 ? [...labelled] : ours;
 }
 
-async function remove(place: Place, call: Call, { resource, index, objects }: Seen, rows: readonly Row[]) {
+async function remove(
+  place: Place,
+  call: Call,
+  { resource, index, objects }: Seen,
+  rows: readonly Row[],
+  candidates: readonly (string | undefined)[],
+) {
   const stillRead = new Set(index.rows.filter(row => !rows.includes(row)).map(({ ref }) => ref.apiKeySecret));
-  const names = rows.map(placeholderRead).filter(name => name !== undefined && !stillRead.has(name));
+  const names = candidates.filter(name => name !== undefined && !stillRead.has(name));
   // Looked for before anything is removed, so that whoever may not see Secrets removes nothing by half.
   const secrets: Secret[] = [];
   for (const name of names) {

@@ -62,6 +62,9 @@ test('a document edited into an invalid one drops its backend and is reported in
   assert.deepEqual(steps, [[], ['ollama'], [report], ['ollama'], [report], []]);
 });
 
+const kserve = (block: string) =>
+  documentText('kserve').replace(/spec: .*/, `spec: {kind: kserve, kserve: {${block}}}`);
+
 const refused: ReadonlyArray<readonly [what: string, ConfigMap, error: string | RegExp]> = [
   [
     'the name of another kind',
@@ -99,6 +102,41 @@ const refused: ReadonlyArray<readonly [what: string, ConfigMap, error: string | 
       `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghij'.replace(/./g, l => `${l}: &${l} [${`*${String.fromCharCode(l.charCodeAt(0) - 1)},`.repeat(9)}]\n`)}`,
     ),
     /^document: /,
+  ],
+  [
+    'a tag, whose text is nobody’s to read',
+    documentMap('ollama', documentText('ollama').replace('ModelBackend', '!sec hunter2secret')),
+    'document: has a tag that means nothing here at line 2, column 7',
+  ],
+  [
+    'two documents',
+    documentMap('ollama', `${documentText('ollama')}---\na: 1\n`),
+    /^document: holds several documents at line 4/,
+  ],
+  ['lists without end', documentMap('ollama', '['.repeat(5_000)), /^document: /],
+  [
+    'a namespace that is none',
+    documentMap('kserve', kserve('target: {servingNamespace: "../../etc"}')),
+    'spec.kserve.target.servingNamespace: must be the name of a namespace, got "../../etc"',
+  ],
+  [
+    'an API server without encryption',
+    documentMap(
+      'kserve',
+      kserve('target: {cluster: far, apiServer: "http://far:6443", caBundle: PEM, servingNamespace: m}'),
+    ),
+    'spec.kserve.target.apiServer: must be an https URL, got "http://far:6443"',
+  ],
+  [
+    'a Secret that is none',
+    documentMap(
+      'kserve',
+      kserve('target: {servingNamespace: m}').replace(
+        'kserve: {',
+        'credentials: {secretRef: {name: "a b"}}, kserve: {',
+      ),
+    ),
+    'spec.credentials.secretRef.name: must be the name of a Secret, got "a b"',
   ],
   ['the prototype', documentMap('ollama', '__proto__: {kind: x}\n'), /^(document|apiVersion): /],
 ];
