@@ -241,6 +241,31 @@ test('13: a right that is taken away and given back', async () => {
   assert.match(await wire({ apiKeySecret: 'mine' }), /"apiKeySecret": "mine"/);
 });
 
+test('25: a gateway that ends in the middle of wiring: the next one completes it', async () => {
+  await using world = await startOnCluster({ build: withKeys });
+  await using faces = await facesOf(world.gateway);
+  await ask(faces.rest.server, textOf('addBackend'), lemonade);
+  const undo = world.cluster.fault({ kind: 'hang', verb: 'create', resource: modelConfigs });
+  const wiring = new AbortController();
+  const half = fetch(`${faces.rest.url}/api/v1/models/wire`, {
+    method: 'POST',
+    body: JSON.stringify({ model: 'a:1b' }),
+    signal: wiring.signal,
+  }).catch(() => undefined);
+  await within(world.cluster.requested({ verb: 'create', resource: modelConfigs }), 'the ModelConfig is being written');
+  assert.equal(world.cluster.list('secrets', kagentNamespace).length, 1);
+  undo();
+  await using next = await startOnCluster({ cluster: world.cluster, build: withKeys });
+  await using after = await facesOf(next.gateway);
+  await eventually(() => next.gateway.registry.backends.length === 1, 'the document is read');
+  assert.equal((await after.rest.send('POST models/wire', { model: 'a:1b' })).status, 200);
+  wiring.abort();
+  await half;
+  assert.equal(world.cluster.list(modelConfigs).length, 1);
+  assert.equal(world.cluster.list('secrets', kagentNamespace).length, 1);
+  assert.equal((await after.rest.send('GET models/a:1b')).json.modelConfig.managed, true);
+});
+
 test('27: two gateways that wire one model at once end with one ModelConfig, and both know it', async () => {
   await using one = await startOnCluster({ drivers: [host()] });
   await using two = await startOnCluster({ drivers: [host()], cluster: one.cluster });
