@@ -17,11 +17,8 @@ import { type HubModel, type Repo, toRepo } from './hub/models.ts';
 import type { Line, UsedLine } from './hub/sending.ts';
 
 export { manualClock } from './host/clock.ts';
-export type { Trouble } from './hub/api.ts';
-export type { ModelFile } from './hub/content.ts';
 export { library } from './hub/library.ts';
 export type { HubModel } from './hub/models.ts';
-export type { Line } from './hub/sending.ts';
 
 export interface HubOptions {
   readonly models?: readonly HubModel[];

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Call } from '../../call.ts';
 import { backendError, invalidRequest, quoted } from '../../errors.ts';
 import { type Budget, createBudgets } from './hub/budget.ts';
-import { createExchange, documentLimit } from './hub/exchange.ts';
+import { createExchange, documentLimit, type Page, type Question } from './hub/exchange.ts';
 import { type Found, type HubFacts, hubError } from './hub/facts.ts';
 import { isCommit, isRepository, isRevision } from './hub/reference.ts';
 import { createShared, type Looking } from './hub/shared.ts';
@@ -14,11 +14,6 @@ import { createHubToken } from './hub/token.ts';
 import { downloadBytesOf, type HubFile, indexFile, type ShardIndex, weigh } from './hub/weights.ts';
 import { type Hit, nextQueryOf, type Repository, readFiles, readHits, readIndex, readRepository } from './hub/wire.ts';
 import { formatDuration } from './units.ts';
-
-export type { Found, HubFacts, Miss } from './hub/facts.ts';
-export { hubError } from './hub/facts.ts';
-export type { HubFile, Weights } from './hub/weights.ts';
-export type { Hit, Repository } from './hub/wire.ts';
 
 export interface HubOptions {
   /** As `parseEndpoint` answers it. */
@@ -48,6 +43,7 @@ export interface Hub {
 
 /** As long as what may change is kept, in milliseconds. */
 const keptMs = 5 * 60_000;
+const keptMsOf = (revision: string) => (isCommit(revision) ? Number.POSITIVE_INFINITY : keptMs);
 /** Answers of each sort that are kept, and files in all of them. */
 const keptEntries = 500;
 const keptFiles = 200_000;
@@ -93,20 +89,18 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
 
   async function files(call: Call, id: string, revision: string): Promise<Found<readonly HubFile[]>> {
     checkNames(id, revision);
-    const keep = isCommit(revision) ? Number.POSITIVE_INFINITY : keptMs;
-    return within(call, budget =>
-      lists.read(`${id} ${revision}`, keep, budget, looking => list(id, revision, looking)),
-    );
+    const key = `${id} ${revision}`;
+    return within(call, budget => lists.read(key, keptMsOf(revision), budget, looking => list(id, revision, looking)));
   }
 
   function index(call: Call, id: string, revision: string): Promise<Found<ShardIndex>> {
-    const keep = isCommit(revision) ? Number.POSITIVE_INFINITY : keptMs;
+    const key = `${id} ${revision}`;
     const path = `/${id}/resolve/${encodeURIComponent(revision)}/${indexFile}`;
     const question = { path, subject: `${indexFile} of ${id}`, read: readIndex };
-    return within(call, budget => indices.read(`${id} ${revision}`, keep, budget, looking => one(question, looking)));
+    return within(call, budget => indices.read(key, keptMsOf(revision), budget, looking => one(question, looking)));
   }
 
-  async function one<T>(question: Parameters<typeof ask<T>>[0], looking: Looking): Promise<Found<T>> {
+  async function one<T>(question: Question<T>, looking: Looking): Promise<Found<T>> {
     const { value, miss } = await ask(question, looking);
     return miss ? { miss } : { value: value.content };
   }
@@ -118,10 +112,8 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
     let query: string | undefined = '?recursive=true';
     let length = 0;
     for (let page = 1; page <= mostPages && length <= longestList; page++) {
-      const { value, miss }: Awaited<ReturnType<typeof ask<HubFile[]>>> = await ask(
-        { path: path + query, subject: id, read: readFiles },
-        looking,
-      );
+      const question = { path: path + query, subject: id, read: readFiles };
+      const { value, miss }: Found<Page<HubFile[]>> = await ask(question, looking);
       if (miss) return { miss };
       for (const file of value.content) all.set(file.path, file);
       length += value.length;
@@ -176,9 +168,9 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
     const file = listed.find(({ path }) => path === indexFile);
     if (!file) return undefined;
     const tooLarge = (file.bytes ?? 0) > documentLimit;
-    const { value, miss } = tooLarge ? { value: undefined, miss: undefined } : await index(call, id, revision);
-    if (value) return value;
-    const reason = miss?.words ?? 'it is larger than 8 MiB';
+    const found = tooLarge ? undefined : await index(call, id, revision);
+    if (found?.value) return found.value;
+    const reason = found?.miss.words ?? 'it is larger than 8 MiB';
     log.warn({ repository: id, revision, reason }, `${indexFile} cannot be read; the files are counted instead`);
     return undefined;
   }

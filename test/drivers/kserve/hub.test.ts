@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createHub, hubError } from '../../../src/drivers/kserve/hub.ts';
+import { hubError } from '../../../src/drivers/kserve/hub/facts.ts';
+import { createHub } from '../../../src/drivers/kserve/hub.ts';
 import { answer, callOf, failure, serve } from '../scripted.ts';
 import { recording, silent, startLab, tiny } from './hubLab.ts';
 

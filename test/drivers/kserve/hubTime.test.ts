@@ -191,6 +191,24 @@ test('a wait that does not fit is a failure at once, and nobody is asked until i
   assert.equal((await within(hub.repository(callOf(), id), 'the third')).value?.id, id);
 });
 
+test('a Hub that is under maintenance is left alone as well, if it says for how long', async t => {
+  const pass = mockTime(t);
+  const { server, hub } = await startLab(t, { models });
+  const path = `/api/models/${id}`;
+  const gone = { kind: 'answer', path, status: 503, body: '{"error":"maintenance"}' } as const;
+  server.fault({ ...gone, headers: { 'retry-after': '60' } });
+  const words = async () => (await within(hub.repository(callOf(), id), 'a miss')).miss?.words;
+  assert.equal(await words(), `${server.url} wants no more requests for 60 s`);
+  assert.equal(await words(), `${server.url} wants no more requests for 60 s`);
+  assert.equal(server.requests.length, 1);
+  await pass(60_000);
+  server.fault(gone);
+  for (const asked of [2, 3]) {
+    assert.match((await words()) ?? '', /answered with the document \{"error":"maintenance"\} \(HTTP 503\)$/);
+    assert.equal(server.requests.length, asked);
+  }
+});
+
 test('no server silences us for longer than five minutes, and none makes us ask without end', async t => {
   const pass = mockTime(t);
   const { server, hub } = await startLab(t, { models });

@@ -107,8 +107,10 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
   async function answerTo(path: string, { signal, leftMs }: Looking): Promise<Answer | Miss> {
     for (let tries = 1; ; tries++) {
       const quietMs = quietUntil - now();
-      if (quietMs > leftMs()) return limited(quietMs);
-      if (quietMs > 0) await pause(quietMs, signal);
+      if (quietMs > 0) {
+        if (quietMs > leftMs()) return limited(quietMs);
+        await pause(quietMs, signal);
+      }
 
       const ending = await send(path, signal).catch((error: unknown) => ({ error }));
       if (signal.aborted) throw signal.reason;
@@ -121,15 +123,15 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
       const { status, retryAfterMs = 0 } = ending;
       if (status !== 429 && (status !== 503 || retryAfterMs === 0)) return ending;
       quietUntil = Math.max(quietUntil, now() + Math.min(retryAfterMs, longestQuietMs));
-      if (pauseMs === undefined) return limited(retryAfterMs);
+      if (pauseMs === undefined) return limited(retryAfterMs, status);
     }
   }
 
   const failed = (words: string, status?: number): Miss => ({ why: 'failed', words, status });
 
-  function limited(ms: number): Miss {
+  function limited(ms: number, status = 429): Miss {
     const howLong = ms > 0 ? `for ${Math.ceil(ms / 1000)} s` : 'for now';
-    return failed(`${endpoint} wants no more requests ${howLong}`, 429);
+    return failed(`${endpoint} wants no more requests ${howLong}`, status);
   }
 
   function brokenWords(error: unknown): string {
@@ -149,6 +151,7 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
     if (moved !== undefined && withToken)
       return failed(
         `${subject} has moved to ${oneLine(moved, 200)}, which gets no hub token; use its new name ${http}`,
+        status,
       );
     if (token.problem !== undefined)
       return failed(`${subject} needs a hub token, and ${token.problem} ${http}`, status);
