@@ -200,9 +200,9 @@ export function createKubernetesClient(access: Access): KubernetesClient {
     versions: (call, group) => readVersions(transport, call, group),
     resources: (call, group, version) => readResources(transport, call, group, version),
 
-    async logs(call, pod, namespace, { container, previous, limitBytes, ...tail }) {
+    async logs(call, pod, namespace, { container, previous, tailLines = usualLogLines, limitBytes }) {
       const attempt = { verb: 'get', resource: pods, part: 'log', name: pod, namespace };
-      const part = limitBytes === undefined ? { tailLines: usualLogLines, ...tail } : { limitBytes };
+      const part = limitBytes === undefined ? { tailLines } : { limitBytes };
       const path = objectPath(attempt, { container, previous, ...part });
       const limit = limitBytes === undefined ? logLimit : 2 * limitBytes;
       return transport.text(call, { attempt, method: 'GET', path }, limit);
