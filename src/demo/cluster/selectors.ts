@@ -28,9 +28,12 @@ export function fieldSelector(text: string, supports: (path: string) => boolean 
   const tests = split(text)
     .filter(part => part !== '')
     .map(part => {
-      const match = /^((?:[^\\=!]|\\.)+?)(!=|==|=)((?:[^\\=]|\\.)*)$/s.exec(part);
+      const match = /^((?:[^\\=!]|\\.|!(?!=))*)(!=|==|=)(.*)$/s.exec(part);
       if (!match) throw new SelectorError(`invalid selector: '${text}'; can't understand '${part}'`);
       const [, path = '', operator, escaped = ''] = match;
+      if (/^(?:[^\\=]|\\.)*=/s.test(escaped)) {
+        throw new SelectorError('invalid field selector: unescaped character in value: 61');
+      }
       if (!supports(path)) throw new SelectorError(`field label not supported: ${path}`);
       const wanted = escaped.replace(/\\(.)/gs, '$1');
       return (object: object) => (textAt(object, path) === wanted) === (operator !== '!=');
@@ -73,7 +76,7 @@ function requirements(tokens: readonly Token[]): readonly LabelTest[] {
     return token;
   };
 
-  function list(): readonly string[] {
+  function list(key: string): readonly string[] {
     const open = next();
     if (open.kind !== '(') throw unexpected(open, "'('", '');
     const values: string[] = [];
@@ -82,7 +85,7 @@ function requirements(tokens: readonly Token[]): readonly LabelTest[] {
       const token = next();
       if (token.kind === 'word') value = token.text;
       else if (token.kind === ',' || token.kind === ')') {
-        values.push(checkedValue(value));
+        values.push(checkedValue(key, value, values.length));
         if (token.kind === ')') return values;
         value = '';
       } else throw unexpected(token, "',', ')' or identifier");
@@ -102,14 +105,17 @@ function requirements(tokens: readonly Token[]): readonly LabelTest[] {
     switch (operator.text) {
       case 'in':
       case 'notin': {
-        const values = list();
+        const values = list(key);
         const wanted = operator.text === 'in';
         return labels => (labels[key] !== undefined && values.includes(labels[key])) === wanted;
       }
       case '=':
       case '==':
       case '!=': {
-        const value = checkedValue(peek().kind === 'word' ? next().text : '');
+        const isEmpty = peek().kind === 'end' || peek().kind === ',';
+        const token = isEmpty ? peek() : next();
+        if (!isEmpty && token.kind !== 'word') throw unexpected(token, 'identifier');
+        const value = checkedValue(key, isEmpty ? '' : token.text);
         return labels => (labels[key] === value) === (operator.text !== '!=');
       }
       default:
@@ -143,7 +149,7 @@ const nameRule =
   "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is " +
   "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const qualifiedRule =
-  `a qualified name ${nameRule.slice('name part '.length)} with an optional DNS subdomain prefix and '/' ` +
+  `a valid label key ${nameRule.slice('name part '.length)} with an optional DNS subdomain prefix and '/' ` +
   "(e.g. 'example.com/MyName')";
 const prefixRule =
   "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must " +
@@ -157,32 +163,33 @@ const valueRule =
 const name = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const subdomain = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
-/** What is wrong with the key of a label, in the API server's words; undefined when nothing is. */
-function labelKeyFault(key: string): string | undefined {
+/** All that is wrong with the key of a label, in the API server's words. */
+function keyFaults(key: string): readonly string[] {
   const parts = key.split('/');
-  if (parts.length > 2) return qualifiedRule;
+  if (parts.length > 2) return [qualifiedRule];
   const [prefix, last = ''] = parts.length === 2 ? parts : [undefined, key];
-  if (prefix === '') return 'prefix part must be non-empty';
-  if (prefix !== undefined && !subdomain.test(prefix)) return prefixRule;
-  if (last === '') return 'name part must be non-empty';
-  if (last.length > 63) return 'name part must be no more than 63 bytes';
-  return name.test(last) ? undefined : nameRule;
+  return [
+    ...(prefix === '' ? ['prefix part must be non-empty'] : []),
+    ...(prefix && !subdomain.test(prefix) ? [prefixRule] : []),
+    ...(last === '' ? ['name part must be non-empty'] : []),
+    ...(last.length > 63 ? ['name part must be no more than 63 bytes'] : []),
+    ...(name.test(last) ? [] : [nameRule]),
+  ];
 }
 
-/** What is wrong with the value of a label, in the API server's words; undefined when nothing is. */
-function labelValueFault(value: string): string | undefined {
-  if (value.length > 63) return 'must be no more than 63 bytes';
-  return value === '' || name.test(value) ? undefined : valueRule;
-}
+const valueFaults = (value: string): readonly string[] => [
+  ...(value.length > 63 ? ['must be no more than 63 bytes'] : []),
+  ...(value === '' || name.test(value) ? [] : [valueRule]),
+];
 
 function checkedKey(key: string): string {
-  const fault = labelKeyFault(key);
-  if (fault) throw new SelectorError(`key: Invalid value: "${key}": ${fault}`);
+  const faults = keyFaults(key);
+  if (faults.length > 0) throw new SelectorError(`<nil>: Invalid value: "${key}": ${faults.join('; ')}`);
   return key;
 }
 
-function checkedValue(value: string): string {
-  const fault = labelValueFault(value);
-  if (fault) throw new SelectorError(`values[0]: Invalid value: "${value}": ${fault}`);
-  return value;
+function checkedValue(key: string, value: string, place = 0): string {
+  const faults = valueFaults(value);
+  if (faults.length === 0) return value;
+  throw new SelectorError(`values[${place}][${key}]: Invalid value: "${value}": ${faults.join('; ')}`);
 }

@@ -156,12 +156,55 @@ describe('server-side apply', () => {
     });
   });
 
+  test('an item goes with what others have set in it, unless they want the item too', () => {
+    const made = apply(undefined, podOf({ name: 'a', image: 'a:1' }, { name: 'b', image: 'b:1' }), { by: 'one' });
+    const [a, b] = [
+      { name: 'a', image: 'a:1', workingDir: '/' },
+      { name: 'b', image: 'b:1' },
+    ];
+    const edited = update(made, { ...made, spec: { containers: [a, b] } }, 'kubectl-edit');
+    const left = apply(edited, podOf({ name: 'b', image: 'b:1' }), { by: 'one' });
+    assert.deepEqual(left.spec, { containers: [b] });
+    assert.equal(fieldsBy(left, 'kubectl-edit'), undefined, 'nothing is left of what it owned');
+  });
+
+  test('a map that is wanted without members is not in the way of those it has', () => {
+    const made = apply(undefined, configMap({ k: '1' }), { by: 'one' });
+    const both = apply(made, configMap({}), { by: 'two' });
+    assert.deepEqual(both.data, { k: '1' });
+    const selecting = (nodeSelector: object) => ({ ...podOf(), spec: { nodeSelector } });
+    const error = conflictOf(() =>
+      apply(apply(undefined, selecting({ a: '1' }), { by: 'one' }), selecting({}), { by: 'two' }),
+    );
+    assert.match(error.message, /\.spec\.nodeSelector$/, 'but where a map is one value');
+  });
+
   test('finalizers are a set of which each owns its own', () => {
     const made = apply(undefined, configMap({}, { finalizers: ['f/a'] }), { by: 'one' });
     const both = apply(made, configMap({}, { finalizers: ['f/b'] }), { by: 'two' });
     assert.deepEqual((both.metadata as JsonObject).finalizers, ['f/a', 'f/b']);
     const left = apply(both, configMap({}), { by: 'one' });
     assert.deepEqual((left.metadata as JsonObject).finalizers, ['f/b']);
+  });
+
+  test('a list has the wanted order; what others want stays in front of what it was in front of', () => {
+    const finalizers = (object: JsonObject) => (object.metadata as JsonObject).finalizers;
+    const wish = (...names: string[]) => configMap({}, { finalizers: names.map(name => `f/${name}`) });
+    const made = apply(apply(undefined, wish('a', 'b'), { by: 'one' }), wish('c', 'b'), { by: 'two' });
+    assert.deepEqual(finalizers(made), ['f/a', 'f/c', 'f/b']);
+    assert.deepEqual(finalizers(apply(made, wish('b', 'c'), { by: 'two' })), ['f/a', 'f/b', 'f/c']);
+  });
+
+  test('an owner is one value, and a list without items is nobody’s', () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: '1' };
+    const made = apply(undefined, configMap({ k: '1' }, { ownerReferences: [owner], finalizers: [] }), { by: 'one' });
+    assert.deepEqual(fieldsBy(made, 'one'), {
+      'f:data': { 'f:k': {} },
+      'f:metadata': { 'f:ownerReferences': { 'k:{"uid":"1"}': {} } },
+    });
+    const other = configMap({}, { ownerReferences: [{ ...owner, controller: true }] });
+    const error = conflictOf(() => apply(made, other, { by: 'two' }));
+    assert.match(error.message, /conflict with "one": \.metadata\.ownerReferences\[uid="1"\]$/);
   });
 
   test('what was there before anybody was written down belongs to somebody else', () => {

@@ -35,6 +35,7 @@ const unreadable: Readonly<Record<string, string>> = {
   'a b': "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
   'a in b': "unable to parse requirement: found 'b' expected: '('",
   'a in (b': "unable to parse requirement: found '', expected: ',' or ')'",
+  'a=!': "unable to parse requirement: found '!', expected: identifier",
   'a,': "found '', expected: identifier after ','",
   ',a': "found ',', expected: !, identifier, or 'end of string'",
   '!': "unable to parse requirement: found '', expected: identifier",
@@ -48,10 +49,10 @@ for (const [text, message] of Object.entries(unreadable)) {
 test('labels: keys and values must be ones that an object can have', () => {
   assert.throws(
     () => labelSelector('a=-'),
-    /^Error: unable to parse requirement: values\[0\]: Invalid value: "-": a valid/,
+    /^Error: unable to parse requirement: values\[0\]\[a\]: Invalid value: "-": a valid/,
   );
   assert.throws(() => labelSelector(`a=${'x'.repeat(64)}`), /must be no more than 63 bytes/);
-  assert.throws(() => labelSelector('a/b/c=d'), /key: Invalid value: "a\/b\/c": a qualified name must consist/);
+  assert.throws(() => labelSelector('a/b/c=d'), /<nil>: Invalid value: "a\/b\/c": a valid label key must consist/);
   assert.throws(() => labelSelector('Exa_mple/b=d'), /prefix part a lowercase RFC 1123 subdomain/);
 });
 
@@ -78,6 +79,10 @@ for (const [text, expected] of Object.entries(fields)) {
 }
 
 test('fields: what cannot be read, and what the resource does not support, is refused', () => {
+  assert.throws(
+    () => fieldSelector('a=b=c'),
+    new SelectorError('invalid field selector: unescaped character in value: 61'),
+  );
   assert.throws(() => fieldSelector('a'), new SelectorError("invalid selector: 'a'; can't understand 'a'"));
   assert.throws(
     () => fieldSelector('spec.x=1', path => path.startsWith('metadata.')),

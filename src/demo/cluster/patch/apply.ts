@@ -1,5 +1,17 @@
 import { badRequest, PatchError } from './error.ts';
-import { below, type Field, type FieldSet, fieldAt, itemStep, leavesOf, minus, pathOf, union } from './fields.ts';
+import {
+  below,
+  byPlace,
+  type Field,
+  type FieldSet,
+  fieldAt,
+  isItem,
+  itemStep,
+  leavesOf,
+  minus,
+  pathOf,
+  union,
+} from './fields.ts';
 import { isList, isObject, type Json, type JsonObject, same } from './json.ts';
 import { isSameManager, type Manager, managersOf, timestamp, type Writing, withManagers } from './managers.ts';
 import type { Structure } from './structure.ts';
@@ -32,24 +44,32 @@ export function serverSideApply(
   const others = known.filter(entry => entry !== own);
 
   const standing = current ? leavesOf(current, structure) : new Map<Field, Json>();
-  const changed = new Set([...fields].filter(field => !same(standing.get(field), leaves.get(field))));
+  const changed = new Set([...fields].filter(field => !isMet(field, leaves.get(field), standing)));
   const taken = others.map(entry => ({ entry, lost: lostTo(changed, leaves, entry.fields) }));
-  const conflicts = taken.flatMap(({ entry, lost }) => [...lost].map(field => ({ entry, field })));
+  const conflicts = taken.flatMap(({ entry, lost }) => [...lost].sort(byPlace).map(field => ({ entry, field })));
   const handedOver = writing.fieldManager === 'kubectl' ? lastApplied(current, standing, structure) : new Set<Field>();
   const refused = conflicts.filter(({ field }) => !handedOver.has(field));
   if (refused.length > 0 && !force) throw conflictError(refused);
 
   const left = taken.map(({ entry, lost }) => ({ ...entry, fields: minus(entry.fields, lost) }));
   const owned = left.reduce((all, entry) => union(all, entry.fields), fields);
-  const dropped = new Set([...minus(own?.fields ?? [], fields)].filter(field => !isOwned(field, owned)));
+  const dropped = droppedFrom(minus(own?.fields ?? [], fields), owned);
   const merged = merge(current ?? {}, wanted, [], structure) as JsonObject;
   const result = without(merged, dropped, structure);
+  const after = leavesOf(result, structure);
+  const gone = new Set([...standing.keys()].filter(field => !isOwned(field, after.keys())));
 
   const isUnchanged =
     own && own.apiVersion === self.apiVersion && sameFields(own.fields, fields) && sameContent(result, current);
   const time = isUnchanged ? own.time : timestamp(writing.now);
-  return withManagers(result, [...left, { ...self, time, fields }]);
+  const rest = left.map(entry => ({ ...entry, fields: minus(entry.fields, gone) }));
+  return withManagers(result, [...rest, { ...self, time, fields }]);
 }
+
+/** Whether a field is as it is wanted. A map of which nothing is wanted but that it is there may have members. */
+const isMet = (field: Field, value: Json | undefined, standing: ReadonlyMap<Field, Json>) =>
+  same(standing.get(field), value) ||
+  (isObject(value) && Object.keys(value).length === 0 && !standing.has(field) && isOwned(field, standing.keys()));
 
 /** What was there before its managers were written down belongs to one that nobody is. */
 function knownManagers(current: JsonObject | undefined, { structure, now }: Writing): readonly Manager[] {
@@ -103,8 +123,13 @@ function lostTo(changed: FieldSet, leaves: ReadonlyMap<Field, Json>, fields: Fie
   return lost;
 }
 
-const isOwned = (field: Field, owned: FieldSet) =>
-  owned.has(field) || [...owned].some(other => other.startsWith(below(field)));
+/** Whether a field, or one below it, is among these. */
+const isOwned = (field: Field, owned: Iterable<Field>) =>
+  [...owned].some(other => other === field || other.startsWith(below(field)));
+
+/** What its manager no longer wants and nobody else does. An item of a list goes with all in it that others have set. */
+const droppedFrom = (fields: FieldSet, owned: FieldSet): FieldSet =>
+  new Set([...fields].filter(field => (isItem(field) ? !owned.has(field) : !isOwned(field, owned))));
 
 const sameFields = (a: FieldSet, b: FieldSet) => a.size === b.size && [...a].every(field => b.has(field));
 
@@ -156,17 +181,26 @@ function merge(current: Json | undefined, wanted: Json, names: readonly string[]
   if (!isList(wanted) || !isList(current)) return wanted;
   const merging = structure(names, wanted);
   if (merging.kind === 'atomic') return wanted;
-  const byStep = new Map(current.map(item => [itemStep(item, merging), item]));
-  for (const item of wanted) {
-    const step = itemStep(item, merging);
-    byStep.set(step, mergeItem(byStep.get(step), item, names, structure));
+  const known = new Map(current.map(item => [itemStep(item, merging), item]));
+  const named = new Map(wanted.map(item => [itemStep(item, merging), item]));
+  const result = new Map<string, Json>();
+  const left = [...known];
+  // In the wanted order; what nobody wants stays in front of what it was in front of.
+  for (const [step, item] of named) {
+    for (let [at, other] = left[0] ?? []; at !== undefined && (result.has(at) || !named.has(at)); ) {
+      if (!result.has(at)) result.set(at, other as Json);
+      left.shift();
+      [at, other] = left[0] ?? [];
+    }
+    result.set(step, mergeItem(known.get(step), item, names, structure));
   }
-  return [...byStep.values()];
+  for (const [step, item] of left) if (!result.has(step)) result.set(step, item);
+  return [...result.values()];
 }
 
 /** An item of a list is a map that is merged member by member. */
 function mergeItem(current: Json | undefined, item: Json, names: readonly string[], structure: Structure): Json {
-  if (!isObject(current) || !isObject(item)) return item;
+  if (!isObject(current) || !isObject(item) || structure(names, item).kind === 'atomic') return item;
   const merged = Object.entries(item).map(([name, value]) => [
     name,
     merge(current[name], value, [...names, name], structure),
@@ -185,7 +219,8 @@ function without(object: JsonObject, dropped: FieldSet, structure: Structure): J
     const items = value.flatMap(item => {
       const at = [...steps, itemStep(item, merging)];
       if (dropped.has(fieldAt(at))) return [];
-      return isObject(item) ? (keptMembers(item, at, names) ?? []) : [item];
+      const isWhole = !isObject(item) || structure(names, item).kind === 'atomic';
+      return isWhole ? [item] : (keptMembers(item, at, names) ?? []);
     });
     return items.length === 0 && value.length > 0 ? undefined : items;
   }

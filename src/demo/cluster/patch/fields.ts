@@ -13,7 +13,10 @@ export const fieldAt = (steps: readonly string[]): Field => steps.join(separator
 const stepsOf = (field: Field) => field.split(separator);
 export const below = (field: Field) => field + separator;
 
-/** What stands at a field; an item of a list that is told by keys stands for its being there. */
+/** Whether it is an item of a list that is told by keys. */
+export const isItem = (field: Field) => stepsOf(field).at(-1)?.startsWith('k:') === true;
+
+/** What stands at a field; true for an item of a list that is told by keys: it is there. */
 type Leaves = ReadonlyMap<Field, Json>;
 
 /** Set by the server or by the address, and so nobody's. */
@@ -46,19 +49,20 @@ export function leavesOf(object: JsonObject, structure: Structure): Leaves {
 
   function visit(value: Json, steps: readonly string[], names: readonly string[]) {
     const merging = isObject(value) || isList(value) ? structure(names, value) : undefined;
-    const size = isObject(value) ? Object.keys(value).length : isList(value) ? value.length : 0;
-    if (!merging || merging.kind === 'atomic' || size === 0) {
+    if (!merging || merging.kind === 'atomic' || (isObject(value) && Object.keys(value).length === 0)) {
       leaves.set(fieldAt(steps), value);
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value)) visit(member, [...steps, `f:${name}`], [...names, name]);
     } else if (isList(value)) {
+      // One without items is nobody's.
       for (const item of value) visitItem(item, [...steps, itemStep(item, merging)], names, merging);
     }
   }
 
   function visitItem(item: Json, steps: readonly string[], names: readonly string[], merging: Merging) {
-    leaves.set(fieldAt(steps), true);
-    if (merging.kind !== 'keyed' || !isObject(item)) return;
+    const isWhole = merging.kind !== 'keyed' || !isObject(item) || structure(names, item).kind === 'atomic';
+    leaves.set(fieldAt(steps), isWhole ? item : true);
+    if (isWhole) return;
     for (const [name, member] of Object.entries(item)) visit(member, [...steps, `f:${name}`], [...names, name]);
   }
 
@@ -109,6 +113,15 @@ export const pathOf = (field: Field): string =>
       return `[${keys.map(([key, said]) => `${key}=${JSON.stringify(said)}`).join(',')}]`;
     })
     .join('');
+
+/** In the order in which conflicts are told: what ends at a step comes before what goes on below. */
+export function byPlace(a: Field, b: Field): number {
+  const [left, right] = [stepsOf(a), stepsOf(b)];
+  const at = left.findIndex((step, index) => step !== right[index]);
+  if (at < 0) return left.length - right.length;
+  const ends = (steps: readonly string[]) => (steps.length === at + 1 ? 0 : 1);
+  return ends(left) - ends(right) || ((left[at] ?? '') < (right[at] ?? '') ? -1 : 1);
+}
 
 export const union = (a: Iterable<Field>, b: Iterable<Field>): FieldSet => new Set([...a, ...b]);
 

@@ -37,18 +37,18 @@ function stepsOf(pointer: string): readonly string[] {
 function applied(document: Json, { op, path, from, value }: Operation): Json {
   switch (op) {
     case 'test':
-      if (!same(at(document, path) ?? null, value ?? null)) throw rejected();
+      if (!same(read(document, path), value ?? null)) throw rejected();
       return document;
     case 'add':
       return add(document, path, given(value));
     case 'remove':
       return remove(document, path);
     case 'replace':
-      return add(remove(document, path), path, given(value));
+      return replace(document, path, given(value));
     case 'copy':
-      return add(document, path, given(at(document, from)));
+      return add(document, path, read(document, from));
     case 'move':
-      return add(remove(document, from), path, given(at(document, from)));
+      return add(remove(document, from), path, read(document, from));
     default:
       throw rejected();
   }
@@ -59,14 +59,23 @@ function given(value: Json | undefined): Json {
   return value;
 }
 
-function at(document: Json, path: readonly string[]): Json | undefined {
-  let value: Json | undefined = document;
-  for (const step of path) {
-    if (isList(value)) value = value[indexOf(step, value.length - 1)];
-    else if (isObject(value) && Object.hasOwn(value, step)) value = value[step];
-    else return undefined;
+/** What stands at a path; null for a member that an object has not, as in API servers. */
+function read(document: Json, path: readonly string[]): Json {
+  let value = document;
+  for (const [index, step] of path.entries()) {
+    const isLast = index === path.length - 1;
+    if (isList(value)) value = value[indexOf(step, value.length - 1)] as Json;
+    else if (isObject(value) && Object.hasOwn(value, step)) value = value[step] as Json;
+    else if (isObject(value) && isLast) value = null;
+    else throw rejected();
   }
   return value;
+}
+
+/** Also a member that is not there, as in API servers. */
+function replace(document: Json, path: readonly string[], value: Json): Json {
+  const isMember = path.length > 0 && isObject(read(document, path.slice(0, -1)));
+  return add(isMember ? document : remove(document, path), path, value);
 }
 
 function indexOf(step: string, last: number): number {

@@ -19,20 +19,23 @@ function mergeMap(current: JsonObject, patch: JsonObject, path: readonly string[
 
   const result: Record<string, Json> = { ...retained(current, patch.$retainKeys) };
   for (const [name, value] of Object.entries(patch)) {
-    if (name.startsWith(deleteFrom)) {
-      const field = name.slice(deleteFrom.length);
-      result[field] = listOf(result[field], name).filter(item => !listOf(value, name).some(gone => same(gone, item)));
-    }
-  }
-  for (const [name, value] of Object.entries(patch)) {
     if (name.startsWith('$')) continue;
     if (value === null) delete result[name];
     else result[name] = merged(result[name], value, [...path, name]);
   }
-  for (const [name, order] of Object.entries(patch)) {
+  for (const [name, value] of Object.entries(patch)) {
     const field = name.slice(setOrder.length);
+    const before = current[field];
     const list = result[field];
-    if (name.startsWith(setOrder) && isList(list)) result[field] = ordered(list, listOf(order, name), [...path, field]);
+    if (name.startsWith(setOrder) && isList(list)) {
+      result[field] = ordered(list, listOf(value, name), isList(before) ? before : [], [...path, field]);
+    }
+  }
+  for (const [name, value] of Object.entries(patch)) {
+    if (name.startsWith(deleteFrom)) {
+      const field = name.slice(deleteFrom.length);
+      result[field] = listOf(result[field], name).filter(item => !listOf(value, name).some(gone => same(gone, item)));
+    }
   }
   return result;
 }
@@ -64,11 +67,14 @@ function mergeList(current: readonly Json[], patch: readonly Json[], path: reado
   const key = mergeKey(path);
   if (key === undefined) {
     if (builtInStructure(path, []).kind === 'atomic') return patch.map(item => merged(undefined, item, path));
-    return [...current, ...patch.filter(item => !current.some(known => same(known, item)))];
+    const added = patch.filter(item => !current.some(known => same(known, item)));
+    return ordered([...current, ...added], patch, current, path);
   }
   const isReplaced = patch.some(item => isObject(item) && item.$patch === 'replace');
   const wanted = patch.filter(item => !isObject(item) || item.$patch !== 'replace');
-  return wanted.reduce<readonly Json[]>((list, item) => mergeItem(list, item, key, path), isReplaced ? [] : current);
+  const kept = isReplaced ? [] : current;
+  const list = wanted.reduce<readonly Json[]>((found, item) => mergeItem(found, item, key, path), kept);
+  return ordered(list, wanted, kept, path);
 }
 
 function mergeItem(list: readonly Json[], item: Json, key: string, path: readonly string[]): readonly Json[] {
@@ -83,16 +89,23 @@ function mergeItem(list: readonly Json[], item: Json, key: string, path: readonl
   return place < 0 ? [...list, next] : list.with(place, next);
 }
 
-/** The items that an order names in that order; each other one stays behind the item it was behind. */
-function ordered(list: readonly Json[], order: readonly Json[], path: readonly string[]): readonly Json[] {
+/** The items that an order names in that order; each other one where it was `before`, as far as that order lets it. */
+function ordered(
+  list: readonly Json[],
+  order: readonly Json[],
+  before: readonly Json[],
+  path: readonly string[],
+): readonly Json[] {
   const key = mergeKey(path);
   const keyed = (item: Json | undefined) => (key !== undefined && isObject(item) ? item[key] : item);
-  const rank = (item: Json) => order.findIndex(named => same(keyed(named), keyed(item)));
-  const result = list.filter(item => rank(item) >= 0).sort((a, b) => rank(a) - rank(b));
-  for (const [index, item] of list.entries()) {
-    if (rank(item) >= 0) continue;
-    const before = list[index - 1];
-    result.splice(before === undefined ? 0 : result.indexOf(before) + 1, 0, item);
+  const rankIn = (items: readonly Json[], item: Json) => items.findIndex(each => same(keyed(each), keyed(item)));
+  const named = list.filter(item => rankIn(order, item) >= 0);
+  named.sort((a, b) => rankIn(order, a) - rankIn(order, b));
+  const result: Json[] = [];
+  for (const item of list.filter(each => rankIn(order, each) < 0)) {
+    const place = rankIn(before, item);
+    while (named[0] !== undefined && rankIn(before, named[0]) <= place) result.push(named.shift() as Json);
+    result.push(item);
   }
-  return result;
+  return [...result, ...named];
 }

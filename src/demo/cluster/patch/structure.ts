@@ -8,7 +8,7 @@ export type Merging =
   | { readonly kind: 'atomic' | 'set' | 'members' }
   | { readonly kind: 'keyed'; readonly keys: readonly [string, ...string[]]; readonly defaults?: JsonObject };
 
-/** How the list or map at a path of field names is merged; items of lists add no name to the path. */
+/** How the list or map at a path of field names is merged; an item of a list has the path of its list. */
 export type Structure = (path: readonly string[], value: readonly Json[] | JsonObject) => Merging;
 
 const atomic: Merging = { kind: 'atomic' };
@@ -39,14 +39,17 @@ const lists: Readonly<Record<string, Merging>> = {
   volumes: keyed('name'),
 };
 
-/** Maps of Kubernetes' own kinds that are one value for server-side apply. */
+/** Maps of Kubernetes' own kinds, and of items of its lists, that are one value for server-side apply. */
 const atomicMaps = new Set([
   'configMapKeyRef',
   'fieldRef',
+  'imagePullSecrets',
   'labelSelector',
   'nodeSelector',
+  'ownerReferences',
   'resourceFieldRef',
   'secretKeyRef',
+  'secrets',
   'selector',
   'targetRef',
 ]);
@@ -69,7 +72,8 @@ export const customStructure =
   (schema: JsonObject | undefined): Structure =>
   (path, value) => {
     if (path[0] === 'metadata') return builtInStructure(path, value);
-    const said = schemaAt(schema, path);
+    const found = schemaAt(schema, path);
+    const said = isObject(value) && isObject(found?.items) ? found.items : found;
     if (isObject(value)) return said?.['x-kubernetes-map-type'] === 'atomic' ? atomic : members;
     const keys = said?.['x-kubernetes-list-map-keys'];
     if (said?.['x-kubernetes-list-type'] === 'set') return set;

@@ -92,6 +92,7 @@ export const builtInKinds: readonly Kind[] = [
   builtIn('v1', 'Secret'),
   builtIn('v1', 'Service', { shortNames: ['svc'], categories: all, subresources: ['status', 'proxy'] }),
   builtIn('v1', 'Event', { shortNames: ['ev'] }),
+  builtIn('v1', 'PersistentVolume', { cluster: true, shortNames: ['pv'], subresources: status }),
   builtIn('v1', 'PersistentVolumeClaim', { shortNames: ['pvc'], subresources: status }),
   builtIn('v1', 'ServiceAccount', { shortNames: ['sa'] }),
   builtIn('events.k8s.io/v1', 'Event', { shortNames: ['ev'], keptAs: 'events' }),
