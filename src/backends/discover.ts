@@ -2,7 +2,7 @@ import type { Call } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { buildableKinds, createDriver } from './drivers.ts';
+import { createDriver, hostKinds } from './drivers.ts';
 
 /** What was found where a server of that kind usually is. */
 export interface Finding {
@@ -16,8 +16,8 @@ export interface Finding {
 /** Looks for a server of every kind at its endpoint: the usual port of this machine unless configured otherwise. */
 export function discover(call: Call, settings: ServeSettings): Promise<Finding[]> {
   return Promise.all(
-    buildableKinds.map(async kind => {
-      const driver = createDriver(kind, settings);
+    hostKinds.map(async kind => {
+      const driver = createDriver(kind, settings, call);
       const { healthy, version, message } = await driver.describe(call);
       const what = version ? `${kind} ${version}` : kind;
       return {

@@ -1,20 +1,34 @@
-import type { ServeSettings } from '../config/settings.ts';
+import type { Logger } from 'pino';
+import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { createKserveDriver } from '../drivers/kserve/index.ts';
 import { createLemonadeDriver } from '../drivers/lemonade/index.ts';
 import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';
+import { quoted } from '../errors.ts';
+import type { KubernetesClient } from '../kubernetes/client.ts';
+import type { Watches } from '../kubernetes/watches.ts';
 import type { BackendSpec } from './documents/document.ts';
+
+/** What drivers are made with besides settings. */
+export interface Surroundings {
+  /** Absent when there is no cluster. */
+  readonly kubernetes?: { readonly client: KubernetesClient; readonly watches: Watches } | undefined;
+  readonly log: Logger;
+}
 
 /** What there is to know of a kind of backend to have one of it. */
 interface DriverKind {
-  /** The driver of the configured server. */
-  create(settings: ServeSettings): Driver;
+  /** Without a server on a port of its own to look for. */
+  readonly inCluster?: boolean;
+  /** The driver of the configured server. Throws a `ConfigError` for what it cannot be made of. */
+  create(settings: ServeSettings, surroundings: Surroundings): Driver;
   /**
    * The driver of a server that a document names. What the flags say of the configured server, its memory and its token, is
    * nothing to this one.
    */
-  register(spec: BackendSpec, settings: ServeSettings): Driver;
+  register(spec: BackendSpec, settings: ServeSettings, surroundings: Surroundings): Driver;
 }
 
 /** A document of a host has an endpoint: it was checked. */
@@ -47,16 +61,49 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
       }),
     register: spec => createLmstudioDriver(addressOf(spec)),
   },
+  kserve: {
+    inCluster: true,
+    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log }) {
+      if (!kubernetes) {
+        throw new ConfigError(['the backend kserve needs a cluster: name one with --kubeconfig, or give --in-cluster']);
+      }
+      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log });
+    },
+    register({ kserve: registered }, { kserve: flags, namespace: ownNamespace }, { kubernetes, log }) {
+      if (!registered) throw new Error('build kserve backend: its document has no spec.kserve');
+      if (!kubernetes) throw new Error('build kserve backend: there is no Kubernetes');
+      const { cluster, organization } = registered.target;
+      if (cluster !== 'local') {
+        throw new Error(
+          flags.inventoryMode === 'daemonset'
+            ? `build kserve backend: kserve target ${cluster}: inventory mode daemonset dials the cache agents' pod IPs, which are out of reach; set --kserve-inventory-mode pod`
+            : `build kserve backend: kserve target ${cluster}: a remote target is worked with as the caller, and downstream OAuth is off; register ${quoted('local')}`,
+        );
+      }
+      return createKserveDriver({
+        ...kubernetes,
+        flags,
+        registered,
+        target: { cluster, organization },
+        ownNamespace,
+        log,
+      });
+    },
+  },
 };
 
 /** The kinds this build can serve. */
 export const buildableKinds = Object.keys(driverKinds) as BackendKind[];
 
-export const createDriver = (kind: BackendKind, settings: ServeSettings): Driver => known(kind).create(settings);
+/** Those of which one may be running on this machine. */
+export const hostKinds = buildableKinds.filter(kind => !driverKinds[kind]?.inCluster);
 
-/** The driver of a document. Throws when this build has none for its kind. */
-export const registeredDriver = (spec: BackendSpec, settings: ServeSettings): Driver =>
-  known(spec.kind).register(spec, settings);
+export const createDriver = (kind: BackendKind, settings: ServeSettings, surroundings: Surroundings): Driver =>
+  known(kind).create(settings, surroundings);
+
+/** The driver of a document. Throws when there cannot be one. */
+export const registeredDriver = (spec: BackendSpec, settings: ServeSettings, surroundings: Surroundings): Driver =>
+  known(spec.kind).register(spec, settings, surroundings);
 
 function known(kind: BackendKind): DriverKind {
   const found = driverKinds[kind];

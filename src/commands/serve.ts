@@ -7,6 +7,7 @@ import { createRegistry, type Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { checkFlags } from '../drivers/kserve/settings.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -50,7 +51,9 @@ export async function serve(
   const backendOf = (driver: Driver, origin: BackendOrigin) =>
     createBackend(driver, origin, log, { known: wiring?.known });
 
-  const drivers = settings.backends.map(kind => createDriver(kind, settings));
+  const surroundings = { kubernetes: connected.kubernetes, log };
+  checkFlags(settings.kserve);
+  const drivers = settings.backends.map(kind => createDriver(kind, settings, surroundings));
   if (settings.discover) {
     const known = new Set(drivers.map(({ name }) => name));
     drivers.push(...(await findServers(settings, log)).filter(({ name }) => !known.has(name)));
@@ -84,7 +87,7 @@ export async function serve(
   const stopFollowing = register(
     connected,
     registry,
-    ({ spec }) => backendOf(registeredDriver(spec, settings), spec.source),
+    ({ spec }) => backendOf(registeredDriver(spec, settings, surroundings), spec.source),
     log,
   );
   const { listen, metricsListen } = settings;

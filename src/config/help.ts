@@ -1,5 +1,5 @@
 /** What the command line says about itself, and the README's configuration table. */
-import { isSwitch, type Setting, serveSettings, settingGroups } from './settings.ts';
+import { allSettings, isSwitch, type Setting, settingGroups } from './settings.ts';
 
 const examples = [
   ['model-manager serve --discover', 'Serve what runs on this machine; then open http://localhost:8080/graphql.'],
@@ -58,12 +58,17 @@ export function demoHelp(width = 90): string {
 /** `model-manager serve --help`. */
 export function serveHelp(width = 90): string {
   const room = Math.min(Math.max(width, 60), 100);
-  const settings = Object.values<Setting>(serveSettings);
-  const column = Math.max(...settings.map(setting => spelling(setting).length)) + 4;
-  const described = (setting: Setting) => [
-    ...columns([spelling(setting), setting.help], column, room),
-    ...columns(['', origin(setting)], column, room),
-  ];
+  const column = Math.max(...allSettings.map(setting => spelling(setting).length).filter(each => each <= longest)) + 4;
+  const described = (setting: Setting) => {
+    const texts = [setting.help, origin(setting)];
+    const words = texts.flatMap(text => text.split(' ')).map(word => word.length);
+    if (spelling(setting).length <= longest && Math.max(...words) <= room - column) {
+      return texts.flatMap((text, index) => columns([index === 0 ? spelling(setting) : '', text], column, room));
+    }
+    // What is too long for its column has lines of its own.
+    const below = texts.flatMap(text => columns(['', loosened(text, room - 4)], 4, room));
+    return [`  ${spelling(setting)}`, ...below];
+  };
   return lines(
     ...wrap('Serve all your model servers as one live graph: GraphQL, REST and MCP.', room),
     '',
@@ -80,7 +85,7 @@ export function serveHelp(width = 90): string {
     ...settingGroups.flatMap(group => [
       '',
       `${group}:`,
-      ...settings.filter(setting => setting.group === group).flatMap(described),
+      ...allSettings.filter(setting => setting.group === group).flatMap(described),
     ]),
   );
 }
@@ -89,7 +94,7 @@ export function serveHelp(width = 90): string {
 export function configurationTable(): string {
   const cell = (text: string) => text.replaceAll('|', '\\|');
   const code = (text: string) => `\`${text}\``;
-  const rows = Object.values<Setting>(serveSettings).map(setting => [
+  const rows = allSettings.map(setting => [
     code(`--${setting.flag}`),
     setting.variables.map(code).join(', else ') || '–',
     setting.defaultMeans ?? code(setting.default),
@@ -102,6 +107,8 @@ export function configurationTable(): string {
   );
 }
 
+/** Characters of a flag that has its help beside it. */
+const longest = 30;
 const spelling = (setting: Setting) => `--${setting.flag} ${setting.kind.placeholder}`.trimEnd();
 
 /** `[default: :8080] [env: MODEL_MANAGER_LISTEN]`, with hard spaces inside the brackets so that they wrap whole. */
@@ -113,6 +120,13 @@ function origin(setting: Setting): string {
 }
 
 const hardSpace = '\u00a0';
+
+/** What has hard spaces and is wider than the room is wrapped like anything else. */
+const loosened = (text: string, room: number) =>
+  text
+    .split(' ')
+    .map(word => (word.length > room ? word.replaceAll(hardSpace, ' ') : word))
+    .join(' ');
 
 const lines = (...all: readonly string[]) => `${all.join('\n')}\n`;
 

@@ -1,7 +1,8 @@
 /** From a command line and its environment to settings. A flag wins over its variables, an empty variable counts as unset. */
 import { parseArgs } from 'node:util';
 import type { BackendKind } from '../domain.ts';
-import { ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
+import { kserveFlags } from './kserve.ts';
+import { allSettings, ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
 import { type ListenAddress, nearest, quote } from './values.ts';
 
 export interface ParsedServe {
@@ -26,12 +27,13 @@ export function parseServe(
   const warnings: string[] = [];
   const flags = readFlags(argv, problems);
 
-  const values: Record<string, unknown> = {};
-  for (const [name, setting] of Object.entries<Setting>(serveSettings)) {
-    values[name] = readSetting(setting, flags, env, problems, warnings);
-  }
+  const valuesOf = (table: Readonly<Record<string, Setting>>) =>
+    Object.fromEntries(
+      Object.entries(table).map(([name, setting]) => [name, readSetting(setting, flags, env, problems, warnings)]),
+    );
+  const values: unknown = { ...valuesOf(serveSettings), kserve: valuesOf(kserveFlags) };
   // Every key of the table was read with its own check.
-  const read = values as unknown as ServeSettings;
+  const read = values as ServeSettings;
 
   const settings = {
     ...read,
@@ -85,7 +87,7 @@ function readSetting(
 
 /** Flag → text as written, for the flags of the table. Everything else on the command line is a problem. */
 function readFlags(argv: readonly string[], problems: string[]): Map<string, string> {
-  const settings = new Map(Object.values<Setting>(serveSettings).map(setting => [setting.flag, setting]));
+  const settings = new Map(allSettings.map(setting => [setting.flag, setting]));
   const { tokens } = parseArgs({
     // Go's spelling has one dash. A value such as `-1` has no letter after it and is left alone.
     args: argv.map(word => (/^-[a-z]/i.test(word) ? `-${word}` : word)),

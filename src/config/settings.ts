@@ -5,6 +5,7 @@
  * `ServeSettings` and its row to `serveSettings`.
  */
 import type { BackendKind } from '../domain.ts';
+import { type KserveFlags, kserveFlags } from './kserve.ts';
 import {
   address,
   apiVersion,
@@ -41,6 +42,7 @@ export interface ServeSettings {
   readonly lmstudioAgentHost: string;
   /** Sent to LM Studio as a bearer token; empty for none. */
   readonly lmstudioApiToken: string;
+  readonly kserve: KserveFlags;
   readonly defaultKeepAlive: string;
   /** Milliseconds. */
   readonly jobRetention: number;
@@ -87,6 +89,7 @@ export const settingGroups = [
   'Ollama',
   'Lemonade',
   'LM Studio',
+  'KServe',
   'Kubernetes',
   'Agents',
   'Server',
@@ -100,8 +103,10 @@ export const isSwitch = (setting: Setting) => setting.kind.placeholder === '';
 /** Not checked as an endpoint: it is passed on to agents, who may have spellings of their own. */
 const agentHost: Kind<string> = { ...text, placeholder: 'URL' };
 
-/** Every setting, in the order people read them. */
-export const serveSettings: { readonly [Name in keyof ServeSettings]: Setting<ServeSettings[Name]> } = {
+/** Every setting but those of KServe, which are many and have a table of their own. */
+export const serveSettings: {
+  readonly [Name in keyof Omit<ServeSettings, 'kserve'>]: Setting<ServeSettings[Name]>;
+} = {
   discover: {
     group: 'Backends',
     flag: 'discover',
@@ -356,6 +361,13 @@ export const serveSettings: { readonly [Name in keyof ServeSettings]: Setting<Se
     help: 'Log what happens behind the scenes, too.',
   },
 };
+
+/** Every setting, in the order people read them. */
+export const allSettings: readonly Setting[] = settingGroups.flatMap(group =>
+  [...Object.values<Setting>(serveSettings), ...Object.values<Setting>(kserveFlags)].filter(
+    setting => setting.group === group,
+  ),
+);
 
 /** Settings that cannot be used. `problems` has one sentence each. */
 export class ConfigError extends Error {

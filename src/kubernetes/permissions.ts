@@ -7,8 +7,8 @@ import { backendKinds } from '../domain.ts';
  * Discovery is not in it: what it reads is no object, and every account may read it.
  */
 export interface Permission {
-  /** Where: the gateway's own namespace, that of kagent, that of served models, or the whole cluster. */
-  readonly scope: 'own' | 'kagent' | 'serving' | 'cluster';
+  /** Where: the gateway's own namespace, that of kagent, of discovery and presets, of served models, or the whole cluster. */
+  readonly scope: 'own' | 'kagent' | 'discovery' | 'serving' | 'cluster';
   /** Empty for the core group. */
   readonly group: string;
   /** Plural; a part of an object as `pods/log`. */
@@ -67,6 +67,62 @@ export const permissions: readonly Permission[] = [
     verbs: ['get', 'create', 'delete'],
     why: 'keep the API key that a ModelConfig has to name',
   },
+  {
+    scope: 'discovery',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['get', 'list', 'watch'],
+    why: 'read how models are served, and the serving presets',
+  },
+  {
+    scope: 'serving',
+    group: 'serving.kserve.io',
+    resource: 'llminferenceservices',
+    verbs: ['list', 'watch'],
+    why: 'see which models are served',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'pods',
+    verbs: ['list', 'watch'],
+    why: 'see where models are served',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'persistentvolumeclaims',
+    verbs: ['list', 'watch'],
+    why: 'see whether weights are cached',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'secrets',
+    verbs: ['get'],
+    why: 'read the token for the Hub',
+  },
+  {
+    scope: 'cluster',
+    group: '',
+    resource: 'nodes',
+    verbs: ['list', 'watch'],
+    why: 'see which nodes models can be served on',
+  },
+  {
+    scope: 'cluster',
+    group: '',
+    resource: 'persistentvolumes',
+    verbs: ['list', 'watch'],
+    why: 'see which nodes the cache is on',
+  },
+  {
+    scope: 'cluster',
+    group: 'serving.kserve.io',
+    resource: 'llminferenceserviceconfigs',
+    verbs: ['list', 'watch'],
+    why: 'see whether anything serves models',
+  },
 ];
 
 /** One thing that is done at the API server. */
@@ -93,6 +149,7 @@ export function permissionFor({ verb, group, resource, scope, name }: Access): P
 const places: Readonly<Record<Permission['scope'], string>> = {
   own: '`--namespace`',
   kagent: '`--kagent-namespace`',
+  discovery: 'the namespaces of discovery and presets',
   serving: 'the namespace of served models',
   cluster: 'the whole cluster',
 };

@@ -1,7 +1,7 @@
 /** Kubernetes objects as they travel, and the resources of the API server that hold them. */
 
 /** What every object carries. */
-export interface ObjectMeta {
+interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string | undefined;
   readonly uid?: string | undefined;
@@ -17,7 +17,7 @@ export interface ObjectMeta {
   readonly finalizers?: readonly string[] | undefined;
 }
 
-export interface OwnerReference {
+interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
@@ -85,6 +85,24 @@ export const isObjectName = (name: string) =>
 
 /** Whether a namespace can have that name. */
 export const isNamespaceName = (name: string) => name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
+
+export const nodes: Resource = { group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false };
+
+export const persistentVolumeClaims: Resource = {
+  group: '',
+  version: 'v1',
+  plural: 'persistentvolumeclaims',
+  kind: 'PersistentVolumeClaim',
+  namespaced: true,
+};
+
+export const persistentVolumes: Resource = {
+  group: '',
+  version: 'v1',
+  plural: 'persistentvolumes',
+  kind: 'PersistentVolume',
+  namespaced: false,
+};
 
 /** `v1`, `kagent.dev/v1alpha3` */
 export const apiVersionOf = ({ group, version }: Pick<Resource, 'group' | 'version'>) =>

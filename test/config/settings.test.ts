@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
 import { parseServe } from '../../src/config/parse.ts';
-import { ConfigError, type Setting, serveSettings } from '../../src/config/settings.ts';
+import { allSettings, ConfigError } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
+import { flagsOf } from '../drivers/kserve/world.ts';
 
 type Env = Record<string, string>;
-const all = Object.values<Setting>(serveSettings);
+const all = allSettings;
 const parse = (argv: string[], env: Env = {}) => parseServe(argv, env, { buildable: ['ollama', 'lmstudio'] });
 const settingsOf = (argv: string[], env: Env = {}) => parse(argv, env).settings;
 
@@ -54,6 +55,7 @@ describe('settings', () => {
         mcpPath: '/mcp',
         logFormat: 'auto',
         verbose: false,
+        kserve: flagsOf(),
       },
       warnings: [],
     });

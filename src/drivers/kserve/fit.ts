@@ -11,7 +11,6 @@ import type { HubFacts } from './hub/facts.ts';
 import type { JudgedNode, NodeRules } from './nodes.ts';
 
 export type { CacheContent } from './fit/cached.ts';
-export type { Limit } from './fit/memory.ts';
 export { type FitQuestion, type FitRequest, questionOf } from './fit/question.ts';
 
 /** What a fit is judged by. */

@@ -1,9 +1,9 @@
 /** What the backend goes by: flags, the discovery document, and what the backend's own document says. */
+import type { KserveFlags } from '../../config/kserve.ts';
 import { ConfigError } from '../../config/settings.ts';
 import { quote } from '../../config/values.ts';
 import type { GpuPool } from '../../domain.ts';
 import type { DiscoveryDocument, DiscoveryRef } from './discovery.ts';
-import type { KserveFlags } from './settings/flags.ts';
 import { trimmed } from './settings/pool.ts';
 import { bytesOfGib } from './units.ts';
 

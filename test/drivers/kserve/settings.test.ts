@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { kserveFlags } from '../../../src/config/kserve.ts';
 import { ConfigError } from '../../../src/config/settings.ts';
-import { kserveFlags } from '../../../src/drivers/kserve/settings/flags.ts';
 import { checkFlags, discoveryRefOf, settingsOf, withoutGpus } from '../../../src/drivers/kserve/settings.ts';
 import { flagsOf, settingsWith } from './world.ts';
 

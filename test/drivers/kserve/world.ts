@@ -1,10 +1,10 @@
 /** Clusters made of fixtures. */
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
+import { type KserveFlags, kserveFlags } from '../../../src/config/kserve.ts';
 import { type Discovery, parseDiscovery } from '../../../src/drivers/kserve/discovery.ts';
 import { cacheLocation } from '../../../src/drivers/kserve/nodes/cacheLocation.ts';
 import { presetsIn } from '../../../src/drivers/kserve/presets.ts';
-import { type KserveFlags, kserveFlags } from '../../../src/drivers/kserve/settings/flags.ts';
 import { checkFlags, type SettingSources, settingsOf } from '../../../src/drivers/kserve/settings.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 

@@ -3,8 +3,8 @@
  * leaves to discovery is '' unless somebody gave it.
  */
 import { z } from 'zod';
-import type { Setting } from '../../../config/settings.ts';
-import { duration, endpoint, type Kind, namespaceName, quote, text } from '../../../config/values.ts';
+import type { Setting } from './settings.ts';
+import { duration, endpoint, type Kind, namespaceName, quote, text } from './values.ts';
 
 export interface KserveFlags {
   readonly discoveryNamespace: string;
@@ -74,16 +74,15 @@ const amountOfGib: Kind<number> = {
     .transform(Number),
 };
 
-type Row<T> = Omit<Setting<T>, 'group'>;
-
 /** A text that gives way to what discovery says, and that to `fallback`. */
-const overriding = (flag: string, kind: Kind<string>, fallback: string, help: string): Row<string> => ({
+const overriding = (flag: string, kind: Kind<string>, fallback: string, help: string): Setting<string> => ({
   ...row(flag, kind, '', help),
   defaultMeans: `as discovered, else ${fallback}`,
 });
 
 /** `kserve-hf-endpoint` and `KSERVE_HF_ENDPOINT` */
-const row = <T>(flag: string, kind: Kind<T>, standard: string, help: string): Row<T> => ({
+const row = <T>(flag: string, kind: Kind<T>, standard: string, help: string): Setting<T> => ({
+  group: 'KServe',
   flag,
   variables: [flag.toUpperCase().replaceAll('-', '_')],
   kind,
@@ -93,7 +92,7 @@ const row = <T>(flag: string, kind: Kind<T>, standard: string, help: string): Ro
 });
 
 /** Every flag, in the order people read them. */
-export const kserveFlags: { readonly [Name in keyof KserveFlags]: Row<KserveFlags[Name]> } = {
+export const kserveFlags: { readonly [Name in keyof KserveFlags]: Setting<KserveFlags[Name]> } = {
   discoveryNamespace: {
     ...row('kserve-discovery-namespace', namespaceName, '', 'The namespace of the discovery ConfigMap.'),
     defaultMeans: 'the one this process runs in',

@@ -1,0 +1,269 @@
+/** KServe: models served by LLMInferenceServices of one namespace of a cluster. Everything but the Hub is watched. */
+import type { Logger } from 'pino';
+import { type Call, createCall } from '../../call.ts';
+import type { KserveFlags } from '../../config/kserve.ts';
+import type {
+  AgentAccess,
+  BackendStatus,
+  Capabilities,
+  LoadedModel,
+  Model,
+  NodeInfo,
+  Preset,
+  Target,
+} from '../../domain.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
+import type { Watches } from '../../kubernetes/watches.ts';
+import { createCell } from '../../live/cell.ts';
+import { keepRows, keepValue } from '../../live/rows.ts';
+import type { Source } from '../../live/source.ts';
+import type { Driver } from '../driver.ts';
+import { addressOf, isClusterLocal } from './address.ts';
+import { discoveryNote } from './discovery.ts';
+import type { CacheContent, FitRequest } from './fit.ts';
+import { parseReference } from './hub/reference.ts';
+import { createHub, type Hub } from './hub.ts';
+import { type CacheCount, nodeInfos } from './nodes.ts';
+import { answeredPreset, type PresetList } from './presets.ts';
+import { createQuestions, readValue, rulesIn } from './questions.ts';
+import { llmInferenceServices, type ServedModel, servedAsLoaded, servedAsModel } from './served.ts';
+import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
+import type { Explanation } from './whyNot.ts';
+import { deriveSeen } from './world/seen.ts';
+import { type Configured, createWorld, type Surroundings } from './world.ts';
+
+/** What is known of the cache by looking into it. */
+interface CacheView {
+  countOn(node: string): CacheCount | undefined;
+  /** Of the claim on a node, or as a whole. */
+  contentOn(node: string | undefined): CacheContent;
+  /** The models in it, and the served ones that are not. */
+  modelsWith(around: Pick<Surroundings, 'presets' | 'served'>): readonly Model[];
+}
+
+export interface KserveOptions {
+  readonly client: Pick<KubernetesClient, 'get'>;
+  readonly watches: Watches;
+  readonly flags: KserveFlags;
+  /** What the document that registered it says; absent for the configured one. */
+  readonly registered?: RegisteredKserve | undefined;
+  readonly target?: Target | undefined;
+  /** The namespace of this process, where it has one. */
+  readonly ownNamespace?: string | undefined;
+  readonly log: Logger;
+  /** Absent: nobody looks into the cache. */
+  readonly inventory?: Source<CacheView> | undefined;
+  /** Absent: the one of the flags. */
+  readonly hub?: Hub | undefined;
+}
+
+export interface KserveDriver extends Driver {
+  /** What stands in the way of a model, node by node and size by size. Throws as `checkFit` does. */
+  explain(call: Call, request: FitRequest): Promise<Explanation>;
+}
+
+const name = 'kserve';
+const version = apiVersionOf(llmInferenceServices);
+const capabilities: Capabilities = {
+  pull: false,
+  pullProgress: false,
+  delete: false,
+  load: false,
+  unload: false,
+  loadedModels: true,
+  nodeInventory: true,
+  presets: true,
+  fitCheck: true,
+  search: true,
+};
+
+const unseen: CacheView = {
+  countOn: () => undefined,
+  contentOn: () => ({}),
+  modelsWith: () => [],
+};
+
+/** Throws a `ConfigError` for flags that make no sense. */
+export function createKserveDriver(options: KserveOptions): KserveDriver {
+  const { client, watches, registered, target, ownNamespace, log } = options;
+  const flags = checkFlags(options.flags);
+  const discovery = discoveryRefOf(flags, registered, ownNamespace);
+  const call = createCall({ log });
+  const world = createWorld({ watches, call, flags, registered, discovery, log });
+  const inventory = options.inventory ?? createCell<CacheView>(unseen);
+  const hub =
+    options.hub ??
+    createHub({ endpoint: flags.hfEndpoint.replace(/\/+$/, ''), timeoutMs: flags.hfTimeout, log, token: readToken });
+  const place = { backend: name, target };
+
+  async function readToken(): Promise<string | undefined> {
+    const { namespace, hub } = await readValue(world.settings, call);
+    if (!hub.tokenSecret) return undefined;
+    const { name, key } = hub.tokenSecret;
+    const { data } = await client.get(call, secrets, name, namespace);
+    const text = data?.[key];
+    if (text === undefined) throw new Error(`Secret ${namespace}/${name} has no key ${key}`);
+    return Buffer.from(text, 'base64').toString();
+  }
+
+  const status = deriveSeen<[readonly KubernetesObject[], readonly KubernetesObject[], Configured], BackendStatus>(
+    [world.served, world.controlPlane, world.configured],
+    ([served, controlPlane, { value: configured }], before) => {
+      const settings = configured?.settings;
+      const api =
+        served.error && `LLMInferenceService API not available in ${settings?.namespace}: ${served.error.message}`;
+      return {
+        value: keepValue(before, {
+          healthy: api === undefined,
+          version,
+          message:
+            api ??
+            whyNotReconciled(controlPlane, configured) ??
+            (configured && discoveryNote(configured.discovery, discovery)),
+          gpuPool: settings?.gpuPool,
+        }),
+      };
+    },
+  );
+
+  const presets = deriveSeen<[PresetList], readonly Preset[]>([world.presets], ([{ value, error }], before) => ({
+    value:
+      value &&
+      keepRows<Preset>(rowName)(
+        before,
+        value.presets.map(each => answeredPreset(each, name, target)),
+      ),
+    error,
+  }));
+
+  const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView], readonly NodeInfo[]>(
+    [world.nodes, world.surroundings, inventory],
+    ([{ value, error }, { value: around }, { value: cache = unseen }], before) => {
+      if (!value || !around) return { error };
+      const notes = [...around.notes.reservations, ...around.notes.cache];
+      const listed = nodeInfos(value, { ...place, ...rulesIn(around), countOn: cache.countOn });
+      // What is not known of a node is said with it.
+      const told =
+        notes.length === 0 ? listed : listed.map(node => ({ ...node, message: joined(node.message, notes) }));
+      return { value: keepRows<NodeInfo>(rowName)(before, told), error };
+    },
+  );
+
+  const models = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView], readonly Model[]>(
+    [world.served, world.surroundings, inventory],
+    ([objects, { value: around }, { value: cache = unseen }], before) => {
+      if (!around) return {};
+      const listed = options.inventory
+        ? cache.modelsWith(around)
+        : around.served.map(each => servedAsModel(each, { ...place, presets: around.presets }));
+      const error = objects.error?.code === 'not_found' ? undefined : objects.error;
+      if (error && listed.length === 0) return { error };
+      return { value: keepRows<Model>(modelKey)(before, [...listed].sort(byModel)) };
+    },
+  );
+
+  const loaded = deriveSeen<[readonly KubernetesObject[], Surroundings], readonly LoadedModel[]>(
+    [world.served, world.surroundings],
+    ([objects, { value: around }], before) => {
+      if (objects.error?.code === 'not_found') return { value: before?.length === 0 ? before : [] };
+      if (!around || !objects.value) return { error: objects.error };
+      const { presets, settings, notes } = around;
+      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
+      const rows = around.served.map(each => servedAsLoaded(each, facts, notes.reservations));
+      return { value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rows), error: objects.error };
+    },
+  );
+
+  const questions = createQuestions({
+    backend: name,
+    world,
+    hub,
+    client,
+    contentOn: node => inventory.current?.value?.contentOn(node) ?? {},
+  });
+
+  return {
+    kind: 'kserve',
+    name,
+    capabilities,
+    loading: { onDemand: false, idleEviction: false },
+    target,
+    get endpoint() {
+      const known = world.settings.current?.value;
+      const namespace = known?.namespace ?? world.configuredBy({ state: 'missing' }).settings.namespace;
+      return `${resourceName(llmInferenceServices)}/${namespace}`;
+    },
+    observed: { status, models, loaded, nodes, presets },
+
+    describe: call => readValue(status, call),
+    models: async call => [...(await readValue(models, call))],
+    loaded: async call => [...(await readValue(loaded, call))],
+    nodes: async call => [...(await readValue(nodes, call))],
+    presets: async call => [...(await readValue(presets, call))],
+
+    canonical: reference => parseReference(reference).repository.toLowerCase(),
+    find(models, reference) {
+      const { repository } = parseReference(reference);
+      const wanted = repository.toLowerCase();
+      return (
+        models.find(({ name }) => name.toLowerCase() === wanted) ??
+        models.find(({ path }) => path === repository) ??
+        models.find(({ preset }) => preset === repository)
+      );
+    },
+
+    agentAccess(model) {
+      const around = world.surroundings.current?.value;
+      const served = around && servingOf(model, around.served);
+      if (!served) return undefined;
+      const address = addressOf({ ...served, gatewayEndpoint: around.settings.gatewayEndpoint });
+      return accessTo(served, address);
+    },
+
+    checkFit: questions.checkFit,
+    explain: questions.explain,
+    search: questions.search,
+  };
+}
+
+const rowName = ({ name }: { readonly name: string }) => name;
+const modelKey = ({ name, node, path }: Model) => `${name}\n${node ?? ''}\n${path ?? ''}`;
+const byModel = (a: Model, b: Model) => (modelKey(a) < modelKey(b) ? -1 : 1);
+const joined = (message: string | undefined, notes: readonly string[]) =>
+  [message, ...notes].filter(each => each !== undefined).join('; ');
+
+/** The object that serves a model: the one of its directory, else the first that serves its repository. */
+function servingOf({ name, path }: Model, served: readonly ServedModel[]): ServedModel | undefined {
+  const there = served.filter(({ deleting }) => !deleting);
+  return (
+    there.find(each => each.model === name && (each.name === path || each.directory === path)) ??
+    there.find(each => each.model.toLowerCase() === name.toLowerCase())
+  );
+}
+
+const accessTo = ({ name, servedName }: ServedModel, address: string): AgentAccess => ({
+  protocol: 'openai',
+  url: `${address}/v1`,
+  model: servedName,
+  key: isClusterLocal(address) ? 'placeholder' : 'passthrough',
+  object: name,
+  shared: true,
+});
+
+/** Why nothing would come of an object that is created; nothing when something would. */
+function whyNotReconciled(
+  { value, error }: { readonly value: readonly KubernetesObject[] | undefined; readonly error: Error | undefined },
+  configured: Configured | undefined,
+): string | undefined {
+  if (error || !value) {
+    const why = error?.message ?? 'the API server has not answered yet';
+    return `cannot tell whether the llm-d control plane serves this cluster: ${why}; the driver needs to read the ${version} API and list llminferenceserviceconfigs cluster-wide`;
+  }
+  if (value.length > 0) return undefined;
+  const components = 'kserve-llmisvc-resources and kserve-runtime-configs';
+  const hint = configured?.isDiscovered
+    ? `; the serving layer's discovery document is published, so its slice is most likely still landing: retry in a moment, and turn on the platform's ${components} components if this persists`
+    : `; install the llm-d control plane — the platform's ${components} components`;
+  return `the LLMInferenceService API is served but the llm-d controller is not installed: no LLMInferenceServiceConfig kserve-config-llm-template in any namespace, so nothing would reconcile a created object${hint}`;
+}

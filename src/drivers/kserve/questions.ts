@@ -1,0 +1,151 @@
+/** What is answered on demand: whether a model fits, why it does not, and what the Hub has. */
+import type { Call } from '../../call.ts';
+import type { FitResult, SearchResult } from '../../domain.ts';
+import { asGatewayError, GatewayError, unavailable } from '../../errors.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { configMaps } from '../../kubernetes/resource.ts';
+import type { Source } from '../../live/source.ts';
+import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './discovery.ts';
+import {
+  type CacheContent,
+  type FitFacts,
+  type FitQuestion,
+  type FitRequest,
+  judgeFit,
+  questionOf,
+  withCache,
+} from './fit.ts';
+import { isRepository, parseReference } from './hub/reference.ts';
+import type { Hub } from './hub.ts';
+import { reservationsOf } from './nodes/reservations.ts';
+import { presetsServing } from './presets.ts';
+import { type Explanation, whyNot } from './whyNot.ts';
+import type { Configured, Surroundings, World } from './world.ts';
+
+interface Options {
+  readonly backend: string;
+  readonly world: World;
+  readonly hub: Hub;
+  readonly client: Pick<KubernetesClient, 'get'>;
+  /** What is known of the content of the claim on a node, or as a whole. */
+  contentOn(node: string | undefined): CacheContent;
+}
+
+/** Everything that a fit is judged by, and what of it is not known. */
+interface Gathered {
+  readonly question: FitQuestion;
+  readonly facts: FitFacts;
+  readonly notes: readonly string[];
+}
+
+export function createQuestions({ backend, world, hub, client, contentOn }: Options) {
+  async function gather(call: Call, request: FitRequest): Promise<Gathered> {
+    const [configured, around, nodes] = await Promise.all([
+      readValue(world.configured, call),
+      readValue(world.surroundings, call),
+      readValue(world.nodes, call),
+    ]);
+    const question = asked(request, around);
+    const { settings } = around;
+    const { repository, revision } = question;
+    const found = await hub.weights(call, repository, revision, settings.downloads.ignorePatterns);
+    return {
+      question,
+      facts: {
+        backend,
+        nodes,
+        hub: found,
+        tokenConfigured: settings.hub.tokenSecret !== undefined,
+        against: 'budget',
+        withoutDocument: lacking(configured),
+        ...rulesIn(around),
+      },
+      notes: [...around.notes.reservations, ...around.notes.cache],
+    };
+  }
+
+  const lacking = ({ discovery, isDiscovered }: Configured) =>
+    isDiscovered ? undefined : withoutDocument(discovery, world.ref);
+
+  /** The same with the document as it is now, past everything that is watched. */
+  async function again(call: Call, gathered: Gathered): Promise<Gathered> {
+    const configured = world.configuredBy(await reread(call));
+    if (!configured.isDiscovered) {
+      return { ...gathered, facts: { ...gathered.facts, withoutDocument: lacking(configured) } };
+    }
+    const around = await readValue(world.around(configured.settings), call);
+    const facts = { ...gathered.facts, ...rulesIn(around), withoutDocument: undefined };
+    return { ...gathered, facts, notes: [...around.notes.reservations, ...around.notes.cache] };
+  }
+
+  async function reread(call: Call): Promise<Discovery> {
+    const { name, namespace } = world.ref;
+    try {
+      return parseDiscovery(await client.get(call, configMaps, name, namespace), world.ref);
+    } catch (error) {
+      if (call.signal.aborted) throw error;
+      const { code, message } = asGatewayError(error, call.requestId);
+      if (code === 'not_found') return { state: 'missing' };
+      return { state: 'unreadable', problem: readFailure(world.ref, message) };
+    }
+  }
+
+  /** With the document read once more where the want of it may be why. */
+  async function settled(call: Call, request: FitRequest) {
+    const gathered = await gather(call, request);
+    const judgement = judgeFit(gathered.question, gathered.facts);
+    if (!judgement.wantsDocument) return { ...gathered, judgement };
+    const second = await again(call, gathered);
+    return { ...second, judgement: judgeFit(second.question, second.facts) };
+  }
+
+  return {
+    async checkFit(call: Call, request: FitRequest): Promise<FitResult> {
+      const { question, facts, judgement, notes } = await settled(call, request);
+      const content = judgement.asksCache ? contentOn(judgement.asksCache.node) : {};
+      const result = withCache(judgement, question, facts, content);
+      // What a verdict was made without is part of it.
+      return notes.length === 0 ? result : { ...result, reason: [result.reason, ...notes].join('; ') };
+    },
+
+    async explain(call: Call, request: FitRequest): Promise<Explanation> {
+      const { question, facts, notes } = await settled(call, request);
+      const explanation = whyNot(question, facts);
+      const unknown = notes.map(text => ({ code: 'unknown', text, change: 'let the gateway read it' }));
+      return { ...explanation, obstacles: [...explanation.obstacles, ...unknown] };
+    },
+
+    async search(call: Call, { query, limit }: { readonly query: string; readonly limit: number }) {
+      const [hits, { value: around }] = await Promise.all([
+        hub.search(call, query, limit),
+        world.surroundings.read(call),
+      ]);
+      return hits.map((hit): SearchResult => {
+        const presets = presetsServing(around?.presets ?? [], hit.id).map(({ name }) => name);
+        return { backend, ...hit, presets: presets.length > 0 ? presets : undefined };
+      });
+    },
+  };
+}
+
+/** Without presets only a repository can be asked for: of a preset one could not tell whether there is one. */
+function asked(request: FitRequest, { presets, presetsError, notes }: Surroundings): FitQuestion {
+  const isRepositoryAlone = !request.preset && isRepository(parseReference(request.model ?? '').repository);
+  if (presetsError && !isRepositoryAlone) throw presetsError;
+  const late = notes.reservations.find(note => note.startsWith('presets:'));
+  if (!presetsError && late && presets.length === 0 && !isRepositoryAlone) throw unavailable(late);
+  return questionOf(presets, request);
+}
+
+export const rulesIn = ({ settings, location, served, presets }: Surroundings) => ({
+  settings,
+  location,
+  reserved: reservationsOf(served, presets),
+});
+
+/** What is seen of a source. Throws what it failed with, unless it was seen before. */
+export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
+  const { value, error } = await source.read(call);
+  if (value !== undefined) return value;
+  throw error ?? new GatewayError('unavailable', 'backend unavailable: the API server has not answered yet');
+}

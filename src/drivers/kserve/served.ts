@@ -1,0 +1,220 @@
+/** The objects that serve models, as far as models, nodes and the memory they take are concerned. */
+import { z } from 'zod';
+import type { LoadedModel, Model, Target } from '../../domain.ts';
+import type { KubernetesObject, Resource } from '../../kubernetes/resource.ts';
+import { addressOf } from './address.ts';
+import { isHubUri, parseReference } from './hub/reference.ts';
+import type { Served } from './nodes/reservations.ts';
+import { onlyPresetServing, type ServingPreset } from './presets.ts';
+
+export const llmInferenceServices: Resource = {
+  group: 'serving.kserve.io',
+  version: 'v1alpha2',
+  plural: 'llminferenceservices',
+  kind: 'LLMInferenceService',
+  namespaced: true,
+};
+
+export const llmInferenceServiceConfigs: Resource = {
+  group: 'serving.kserve.io',
+  version: 'v1alpha2',
+  plural: 'llminferenceserviceconfigs',
+  kind: 'LLMInferenceServiceConfig',
+  namespaced: true,
+};
+
+/** Of the pods that serve. */
+export const servingPods = 'app.kubernetes.io/part-of=llminferenceservice';
+const nameLabel = 'app.kubernetes.io/name';
+
+export interface ServedModel extends Served {
+  /** Of the object. */
+  readonly name: string;
+  readonly namespace: string;
+  /** Repository of its weights; the object's name when nothing tells it. */
+  readonly model: string;
+  /** The model as its server calls it. */
+  readonly servedName: string;
+  /** Directory of its weights in the cache. */
+  readonly directory: string;
+  readonly preset: string | undefined;
+  readonly createdAt: Date | undefined;
+  readonly ready: 'True' | 'False' | 'Unknown' | undefined;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly managedBy: string | undefined;
+  readonly gpus: number | undefined;
+  /** URLs in the order in which they count. */
+  readonly published: readonly unknown[];
+}
+
+const text = z.string().min(1).optional().catch(undefined);
+const texts = z.record(z.string(), z.string()).catch({});
+const amounts = z.record(z.string(), z.union([z.string(), z.number()])).catch({});
+/** Whatever of it is not as it should be is as good as not there. */
+const lenient = <S extends z.ZodRawShape>(shape: S) => z.looseObject(shape).optional().catch(undefined);
+const items = <S extends z.ZodRawShape>(shape: S) => z.array(lenient(shape)).catch([]);
+
+const serving = z.looseObject({
+  metadata: z.looseObject({
+    namespace: text,
+    labels: texts,
+    annotations: texts,
+    creationTimestamp: text,
+    deletionTimestamp: text,
+  }),
+  spec: lenient({
+    model: lenient({ name: text, uri: text }),
+    template: lenient({
+      containers: items({ name: text, resources: lenient({ requests: amounts, limits: amounts }) }),
+    }),
+  }),
+  status: lenient({
+    url: z.unknown(),
+    addresses: items({ url: z.unknown() }),
+    conditions: items({ type: text, status: text, reason: text, message: text }),
+  }),
+});
+
+const pod = z.looseObject({
+  metadata: z.looseObject({ labels: texts, deletionTimestamp: text }),
+  spec: lenient({ nodeName: text }),
+});
+
+const modelAnnotation = 'model-manager.giantswarm.io/model';
+const directoryLabel = 'model-manager.giantswarm.io/model-dir';
+const presetLabel = 'agent-platform.giantswarm.io/preset';
+
+export interface ServedFacts {
+  readonly objects: readonly KubernetesObject[];
+  /** In their order. */
+  readonly pods: readonly KubernetesObject[];
+  readonly presets: readonly ServingPreset[];
+  readonly gpuResource: string;
+}
+
+/** All of them, by name. */
+export function servedModels({ objects, pods, presets, gpuResource }: ServedFacts): ServedModel[] {
+  const nodes = nodesByObject(pods);
+  return objects
+    .map(object => readServed(object, { presets, gpuResource, node: nodes.get(object.metadata.name) }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+interface Known {
+  readonly presets: readonly ServingPreset[];
+  readonly gpuResource: string;
+  readonly node: string | undefined;
+}
+
+function readServed(object: KubernetesObject, { presets, gpuResource, node }: Known): ServedModel {
+  const { name } = object.metadata;
+  const { metadata, spec, status } = serving.parse(object);
+  const named = (wanted: string | undefined) => presets.find(preset => preset.name === wanted);
+  const { uri, name: servedName } = spec?.model ?? {};
+  const label = metadata.labels[presetLabel];
+  const told = metadata.annotations[modelAnnotation] || servedName || named(label)?.model;
+  // A preset that is only guessed by the name of the object.
+  const guessed = told === undefined && label === undefined ? named(name) : undefined;
+  const stored = uri && isHubUri(uri) ? parseReference(uri).repository : undefined;
+  const model = told ?? guessed?.model ?? stored ?? name;
+  const ready = status?.conditions.find(each => each?.type === 'Ready');
+  const main = spec?.template?.containers.find(each => each?.name === 'main')?.resources;
+  const gpus = Number(main?.requests[gpuResource] ?? main?.limits[gpuResource]);
+  const created = new Date(metadata.creationTimestamp ?? '');
+  return {
+    name,
+    namespace: metadata.namespace ?? '',
+    model,
+    servedName: servedName ?? model,
+    directory: metadata.labels[directoryLabel] || name,
+    preset: label ?? guessed?.name,
+    node,
+    deleting: metadata.deletionTimestamp !== undefined || undefined,
+    createdAt: Number.isNaN(created.getTime()) ? undefined : created,
+    ready: (['True', 'False', 'Unknown'] as const).find(each => each === ready?.status),
+    reason: ready?.reason,
+    message: ready?.message,
+    managedBy: metadata.labels['app.kubernetes.io/managed-by'],
+    gpus: Number.isSafeInteger(gpus) ? gpus : undefined,
+    published: [status?.url, ...(status?.addresses ?? []).map(each => each?.url)],
+  };
+}
+
+/** Where each object's pod is: one that stays before one that ends, one with a node before one without, then the last. */
+function nodesByObject(pods: readonly KubernetesObject[]): ReadonlyMap<string, string> {
+  const best = new Map<string, { readonly rank: number; readonly node: string | undefined }>();
+  for (const each of pods) {
+    const { metadata, spec } = pod.parse(each);
+    const name = metadata.labels[nameLabel];
+    const node = spec?.nodeName;
+    const rank = (metadata.deletionTimestamp === undefined ? 2 : 0) + (node === undefined ? 0 : 1);
+    if (name !== undefined && rank >= (best.get(name)?.rank ?? 0)) best.set(name, { rank, node });
+  }
+  return new Map([...best].flatMap(([name, { node }]) => (node === undefined ? [] : [[name, node]])));
+}
+
+interface Place {
+  readonly backend: string;
+  readonly target: Target | undefined;
+  readonly presets: readonly ServingPreset[];
+}
+
+const presetOf = ({ preset, model }: ServedModel, presets: readonly ServingPreset[]) =>
+  presets.find(({ name }) => name === preset) ?? (preset ? undefined : onlyPresetServing(presets, model));
+
+/** A served model as a listed one whose weights nobody looked at. */
+export function servedAsModel(served: ServedModel, { backend, target, presets }: Place): Model {
+  const preset = presetOf(served, presets);
+  return {
+    backend,
+    target,
+    name: served.model,
+    sizeBytes: preset?.weightsBytes,
+    modifiedAt: served.createdAt,
+    node: served.node,
+    path: served.name,
+    downloaded: false,
+    preset: preset?.name,
+    format: preset?.format,
+    contextLength: preset?.contextLength,
+    capabilities: preset && preset.capabilities.length > 0 ? preset.capabilities : undefined,
+  };
+}
+
+/** A served model as one in memory, or on its way there. `notes`: what is not known of it, in words. */
+export function servedAsLoaded(
+  served: ServedModel,
+  { backend, target, presets, gatewayEndpoint }: Place & { readonly gatewayEndpoint: string | undefined },
+  notes: readonly string[],
+): LoadedModel {
+  const preset = presetOf(served, presets);
+  const isReady = served.ready === 'True';
+  const status = served.deleting
+    ? 'Terminating'
+    : isReady
+      ? 'Ready'
+      : served.ready === 'False'
+        ? 'NotReady'
+        : 'Pending';
+  const reason = isReady ? undefined : served.reason;
+  const words = isReady ? '' : [served.reason, served.message].filter(Boolean).join(' ').trim();
+  return {
+    backend,
+    target,
+    name: served.model,
+    instance: served.name,
+    sizeBytes: preset?.weightsBytes,
+    contextLength: preset?.contextLength,
+    endpoint: addressOf({ ...served, gatewayEndpoint }),
+    node: served.node,
+    status,
+    reason,
+    message: [words, ...notes].filter(Boolean).join('; ') || undefined,
+    preset: preset?.name,
+    resource: served.name,
+    kind: llmInferenceServices.kind,
+    gpus: served.gpus,
+    managedBy: served.managedBy,
+  };
+}
