@@ -4,6 +4,7 @@ import type { LoadedModel, Model, Target } from '../../domain.ts';
 import type { KubernetesObject, Resource } from '../../kubernetes/resource.ts';
 import { addressOf } from './address.ts';
 import { isHubUri, parseReference } from './hub/reference.ts';
+import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from './labels.ts';
 import type { Served } from './nodes/reservations.ts';
 import { onlyPresetServing, type ServingPreset } from './presets.ts';
 
@@ -35,9 +36,13 @@ export interface ServedModel extends Served {
   readonly model: string;
   /** The model as its server calls it. */
   readonly servedName: string;
+  /** Where its weights come from. */
+  readonly uri: string | undefined;
   /** Directory of its weights in the cache. */
   readonly directory: string;
   readonly preset: string | undefined;
+  /** The preset that it names itself. */
+  readonly labelledPreset: string | undefined;
   readonly createdAt: Date | undefined;
   readonly ready: 'True' | 'False' | 'Unknown' | undefined;
   readonly reason: string | undefined;
@@ -81,10 +86,6 @@ const pod = z.looseObject({
   spec: lenient({ nodeName: text }),
 });
 
-const modelAnnotation = 'model-manager.giantswarm.io/model';
-const directoryLabel = 'model-manager.giantswarm.io/model-dir';
-const presetLabel = 'agent-platform.giantswarm.io/preset';
-
 export interface ServedFacts {
   readonly objects: readonly KubernetesObject[];
   /** In their order. */
@@ -127,15 +128,17 @@ function readServed(object: KubernetesObject, { presets, gpuResource, node }: Kn
     namespace: metadata.namespace ?? '',
     model,
     servedName: servedName ?? model,
+    uri,
     directory: metadata.labels[directoryLabel] || name,
     preset: label ?? guessed?.name,
+    labelledPreset: label,
     node,
     deleting: metadata.deletionTimestamp !== undefined || undefined,
     createdAt: Number.isNaN(created.getTime()) ? undefined : created,
     ready: (['True', 'False', 'Unknown'] as const).find(each => each === ready?.status),
     reason: ready?.reason,
     message: ready?.message,
-    managedBy: metadata.labels['app.kubernetes.io/managed-by'],
+    managedBy: metadata.labels[managedByLabel],
     gpus: Number.isSafeInteger(gpus) ? gpus : undefined,
     published: [status?.url, ...(status?.addresses ?? []).map(each => each?.url)],
   };

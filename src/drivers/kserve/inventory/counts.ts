@@ -4,13 +4,7 @@ import { type Call, createCall } from '../../../call.ts';
 import { GatewayError, messageOf } from '../../../errors.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { keepRows } from '../../../live/rows.ts';
-import {
-  createListeners,
-  nextRevision,
-  type Observation,
-  type Source,
-  unlessAborted,
-} from '../../../live/source.ts';
+import { createListeners, nextRevision, type Observation, type Source, unlessAborted } from '../../../live/source.ts';
 import { type CacheLocation, holdsClaim, isPinned } from '../nodes/cacheLocation.ts';
 import { readNodes } from '../nodes.ts';
 import type { KserveSettings } from '../settings.ts';
@@ -73,17 +67,22 @@ const quietMs = 30_000;
 const reserveMs = 2_000;
 
 export function createCounts({ around, nodes, count, call: own }: CountsOptions): Counts {
-  const listeners = createListeners(begin, end);
+  const listeners = createListeners(begin, () => stop());
   let places = new Map<string, Place>();
   let current: Observation<readonly PlaceCount[]> | undefined;
+  /** Why nobody knows where to count. */
+  let problem: GatewayError | undefined;
   let stop = () => {};
 
   function show() {
     const value = [...places.values()].map(({ shown }) => shown);
-    const isSame = current?.value?.length === value.length && value.every((each, at) => each === current?.value?.[at]);
-    if (current && isSame) return;
+    const isSame =
+      value.length === current?.value?.length &&
+      value.every((each, at) => each === current?.value?.[at]) &&
+      problem?.message === current.error?.message;
+    if (isSame) return;
     const revision = nextRevision(current?.revision ?? 0, Date.now());
-    current = { revision, observedAt: new Date(), value, error: undefined };
+    current = { revision, observedAt: new Date(), value, error: problem };
     listeners.notify();
   }
 
@@ -106,10 +105,10 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
   /** Begins what is to be counted. Returns the places that are. */
   async function begun(call: Call, wanted: (place: Place) => boolean): Promise<Place[]> {
     const { value, error } = await around.read(call);
+    problem = value ? undefined : error;
+    if (value && !value.settings.cache.enabled) places = new Map();
     if (!value?.location) {
-      places = new Map();
       show();
-      if (!value && error) throw error;
       return [];
     }
     const { settings, location } = value;
@@ -165,6 +164,7 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
         place.running = undefined;
         change(place, { refreshing: false, reason: undefined });
         show();
+        if (generation !== place.generation && listeners.size > 0) kick(() => true);
       });
     place.running = { done, generation };
     const reason = isDetached && mode === 'pod' ? inBackground(timeout) : undefined;
@@ -185,7 +185,8 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
   async function wait(started: readonly Place[], call: Call) {
     const settings = around.current?.value?.settings;
     const left = call.deadline - Date.now();
-    if (started.length === 0 || !settings || (settings.inventory.mode === 'pod' && left < settings.inventory.timeout)) return;
+    if (started.length === 0 || !settings || (settings.inventory.mode === 'pod' && left < settings.inventory.timeout))
+      return;
     const done = Promise.all(started.map(({ running }) => running?.done));
     if (left === Number.POSITIVE_INFINITY) return void (await unlessAborted(done, call.signal));
     const late = Promise.withResolvers<void>();
@@ -208,12 +209,10 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
     // That the claim gets bound, or a node comes, is what a first count waits for.
     const onChange = () => kick(({ shown }) => shown.entries === undefined && shown.error === undefined);
     const stops = [around.subscribe(onChange), nodes.subscribe(onChange)];
-    stop = () => stops.forEach(each => void each());
+    stop = () => {
+      for (const each of stops) each();
+    };
     kick(() => true);
-  }
-
-  function end() {
-    stop();
   }
 
   return {

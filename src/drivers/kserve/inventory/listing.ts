@@ -2,19 +2,19 @@
 import type { Model, Target } from '../../../domain.ts';
 import { conflict, modelNotFound } from '../../../errors.ts';
 import { onlyPresetServing, type ServingPreset } from '../presets.ts';
+import { type ServedModel, servedAsModel } from '../served.ts';
 import { type CacheEntry, holdsModel } from './entry.ts';
 import type { CacheRecord, CacheRecords } from './records.ts';
-import type { ServedObject } from './served.ts';
 import { checkRemovable } from './toolJobs.ts';
 
 export interface CacheFacts {
   readonly backend: string;
-  readonly target?: Target | undefined;
+  readonly target: Target | undefined;
   /** What lies in the cache, by where it was seen; one place without a node where all see the same. */
   readonly places: readonly CachePlace[];
   readonly records: CacheRecords;
   readonly presets: readonly ServingPreset[];
-  readonly served: readonly ServedObject[];
+  readonly served: readonly ServedModel[];
 }
 
 export interface CachePlace {
@@ -27,8 +27,8 @@ export function cachedModels(facts: CacheFacts): Model[] {
   const cached = facts.places.flatMap(({ node, entries }) =>
     entries.filter(holdsModel).map(entry => modelIn(entry, node, facts)),
   );
-  const missing = facts.served.filter(object => !cached.some(model => isOf(model, object)));
-  return [...cached, ...missing.map(object => servedOnly(object, facts))].sort(byNameAndNode);
+  const missing = facts.served.filter(each => !cached.some(model => isOf(model, each)));
+  return [...cached, ...missing.map(each => servedAsModel(each, facts))].sort(byNameAndNode);
 }
 
 function modelIn(entry: CacheEntry, node: string | undefined, facts: CacheFacts): Model {
@@ -64,25 +64,8 @@ function recordedPreset(record: CacheRecord | undefined, model: string, { preset
 const servedAs = (dir: string, { served }: CacheFacts) => served.find(({ name }) => name === dir)?.model;
 
 /** Whether a listed directory is that of a served object; on its node, where both are known. */
-const isOf = ({ node, path }: Model, { directory, node: servedOn }: ServedObject) =>
+const isOf = ({ node, path }: Model, { directory, node: servedOn }: ServedModel) =>
   path === directory && (node === undefined || servedOn === undefined || node === servedOn);
-
-function servedOnly(object: ServedObject, { backend, target, presets }: CacheFacts): Model {
-  const preset =
-    presets.find(({ name }) => name === object.preset) ??
-    (object.preset ? undefined : onlyPresetServing(presets, object.model));
-  return {
-    backend,
-    target,
-    name: object.model,
-    sizeBytes: preset?.weightsBytes,
-    modifiedAt: object.createdAt,
-    node: object.node,
-    path: object.name,
-    downloaded: false,
-    ...detailsOf(preset),
-  };
-}
 
 const detailsOf = (preset: ServingPreset | undefined) => ({
   preset: preset?.name,
@@ -131,7 +114,7 @@ export function cachedOrPreset(
  * The directory that goes when a model is deleted. Throws `not_found` for one that is not in the cache, `conflict` for one
  * that is served, and `invalid_request` for a directory that must not be removed.
  */
-export function removableDirectory(model: Model, served: readonly ServedObject[]): string {
+export function removableDirectory(model: Model, served: readonly ServedModel[]): string {
   const server = served.find(
     ({ directory, name, model: id }) =>
       directory === model.path || name === model.path || id.toLowerCase() === model.name.toLowerCase(),

@@ -4,8 +4,8 @@ import type { ConfigMap } from '../../../kubernetes/resource.ts';
 import { isHubUri, parseReference } from '../hub/reference.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import type { CacheLocation } from '../nodes/cacheLocation.ts';
+import type { ServedModel } from '../served.ts';
 import type { KserveSettings } from '../settings.ts';
-import type { ServedObject } from './served.ts';
 
 /** One directory. */
 export interface CacheRecord {
@@ -55,7 +55,7 @@ export const isBound = ({ claim, volume }: CacheRecord, location: CacheLocation 
 /** What the index has to say of what is served now, and does not say yet. */
 export function recordsToWrite(
   known: CacheRecords,
-  served: readonly ServedObject[],
+  served: readonly ServedModel[],
   { cache }: Pick<KserveSettings, 'cache'>,
   location: CacheLocation | undefined,
   now: Date,
@@ -68,18 +68,16 @@ export function recordsToWrite(
     .filter(record => !isEqual(record, known.get(record.dir)));
 }
 
-function recordOf({ name, model, uri = '', preset, directory }: ServedObject, location: CacheLocation, at: string) {
-  const { repository, revision = '' } = parseReference(uri);
-  const { claim, volume } = location;
+function recordOf(served: ServedModel, { claim, volume }: CacheLocation, recordedAt: string): CacheRecord {
   return {
-    model: model || repository,
-    revision,
-    dir: directory,
-    preset,
-    inferenceService: name,
+    model: served.model,
+    revision: parseReference(served.uri ?? '').revision ?? '',
+    dir: served.directory,
+    preset: served.labelledPreset,
+    inferenceService: served.name,
     claim,
     volume,
-    recordedAt: at,
+    recordedAt,
   };
 }
 
@@ -96,7 +94,7 @@ function isEqual(one: CacheRecord, other: CacheRecord | undefined): boolean {
  */
 export function recordToForget(
   known: CacheRecords,
-  { name, directory }: Pick<ServedObject, 'name' | 'directory'>,
+  { name, directory }: Pick<ServedModel, 'name' | 'directory'>,
   { cache }: Pick<KserveSettings, 'cache'>,
   location: CacheLocation | undefined,
 ): string | undefined {

@@ -53,7 +53,7 @@ export async function followJob(
   /** A watch may be behind: that a Job is gone is true only when the server says so. */
   async function findJob(): Promise<KubernetesObject | undefined> {
     const isIt = ({ metadata }: KubernetesObject) => metadata.name === name && metadata.uid === uid;
-    const seen = valueOf(jobsSeen).find(isIt);
+    const seen = shownBy(jobsSeen).find(isIt);
     if (seen) return seen;
     try {
       const found = await client.get(call, jobs, name, namespace);
@@ -67,7 +67,7 @@ export async function followJob(
   return {
     async look() {
       const found = await findJob();
-      return { job: found && readJob(found), pods: podsOf(valueOf(podsSeen), { name, uid }) };
+      return { job: found && readJob(found), pods: podsOf(shownBy(podsSeen), { name, uid }) };
     },
     change: ms => bell.ring(ms, call.signal),
     stop: bell.stop,
@@ -75,7 +75,7 @@ export async function followJob(
 }
 
 /** What a watch shows; what is outdated is better than nothing. Throws why there is nothing. */
-function valueOf(reflector: Reflector<KubernetesObject>): readonly KubernetesObject[] {
+function shownBy(reflector: Reflector<KubernetesObject>): readonly KubernetesObject[] {
   const { value, error } = reflector.current ?? {};
   if (value && !(error && isRefused(error))) return value;
   throw error ?? new GatewayError('unavailable', 'backend unavailable: the API server has not answered yet');

@@ -3,8 +3,8 @@ import { type Call, createCall } from '../../../call.ts';
 import { backendError, messageOf } from '../../../errors.ts';
 import { jobs, type KubernetesObject } from '../../../kubernetes/resource.ts';
 import { formatDuration } from '../units.ts';
-import { lastLinesOf } from './log.ts';
 import { type Following, followJob, type JobCluster, type JobSeen } from './follow.ts';
+import { lastLinesOf } from './log.ts';
 import { cannotStart, failedContainer, type PodView, waitingWords } from './pod.ts';
 import { removeDetached } from './removal.ts';
 
@@ -69,9 +69,10 @@ async function outputOf(
   const succeeded = pod.phase === 'Succeeded';
   const container = 'tool';
   if (succeeded) return client.logs(call, pod.name, namespace, { container, limitBytes });
-  const output = await client
-    .logs(call, pod.name, namespace, { container, tailLines: failureLines })
-    .then(text => lastLinesOf(text, failureLines), error => `(its log cannot be read: ${messageOf(error)})`);
+  const output = await client.logs(call, pod.name, namespace, { container, tailLines: failureLines }).then(
+    text => lastLinesOf(text, failureLines),
+    error => `(its log cannot be read: ${messageOf(error)})`,
+  );
   const ended = failedContainer(pod)?.terminated;
   const words = [
     pod.reason ?? ended?.reason,
