@@ -68,6 +68,10 @@ function firstOf(signal: AbortSignal | undefined, timeoutMs: number | undefined)
   return signal ? AbortSignal.any([signal, timeout]) : timeout;
 }
 
+/** Why a job's work is aborted: somebody wants it no more, or the process stops and what it left running may go on. */
+export const cancelled = new Error('cancelled');
+export const interrupted = new Error('interrupted: model-manager was stopped; ask again to resume');
+
 /** The same caller's work when nobody waits for it any more: a job, a load that outlives its request. */
 export function detached(call: Call, signal: AbortSignal, log: Logger = call.log): Call {
   const { caller, requestId } = call;

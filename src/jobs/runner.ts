@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { type Call, detached } from '../call.ts';
+import { type Call, cancelled, detached, interrupted } from '../call.ts';
 import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
 import { GatewayError, jobNotFound, messageOf } from '../errors.ts';
 import { isFinished, type JobStore } from './store.ts';
@@ -40,10 +40,6 @@ interface Running {
   readonly abort: AbortController;
   readonly done: Promise<void>;
 }
-
-/** Why a job's work was aborted. */
-const cancelled = new Error('cancelled');
-const interrupted = new Error('interrupted: model-manager was stopped; ask again to resume');
 
 export function createJobs(store: JobStore, log: Logger, now: () => number = Date.now): Jobs {
   /** By type, backend and key. */

@@ -8,6 +8,7 @@ import { derive } from '../../../live/derive.ts';
 import { follow } from '../../../live/follow.ts';
 import { optional } from '../../../live/optional.ts';
 import type { Source } from '../../../live/source.ts';
+import { ifMissing } from '../jobs/missing.ts';
 import { ownLabels } from '../labels.ts';
 import type { KserveSettings } from '../settings.ts';
 import { type CacheRecord, type CacheRecords, recordsIn } from './records.ts';
@@ -60,14 +61,14 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
     const name = cache.indexConfigMap;
     const { value } = await objects.read(call);
     let known = value?.[0];
-    if (!value) known = await client.get(call, configMaps, name, namespace).catch(absent);
+    if (!value) known = await client.get(call, configMaps, name, namespace).catch(ifMissing);
     for (let attempt = 1; ; attempt++) {
       try {
         return await put(call, name, namespace, known, changed);
       } catch (error) {
         const isRace = error instanceof GatewayError && ['conflict', 'not_found'].includes(error.code);
         if (!isRace || attempt === attempts) throw error;
-        known = await client.get(call, configMaps, name, namespace).catch(absent);
+        known = await client.get(call, configMaps, name, namespace).catch(ifMissing);
       }
     }
   }
@@ -121,9 +122,4 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
         return Object.fromEntries(Object.entries(index?.data ?? {}).filter(([key]) => key !== directory));
       }),
   };
-}
-
-function absent(error: unknown): undefined {
-  if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-  throw error;
 }

@@ -7,6 +7,7 @@ import { jobs, type KubernetesObject, pods } from '../../../kubernetes/resource.
 import { located, type Watches } from '../../../kubernetes/watches.ts';
 import { unlessAborted } from '../../../live/source.ts';
 import { type JobView, readJob } from './job.ts';
+import { ifMissing } from './missing.ts';
 import { type PodView, podsOf } from './pod.ts';
 
 /** The cluster as Jobs need it. */
@@ -55,13 +56,8 @@ export async function followJob(
     const isIt = ({ metadata }: KubernetesObject) => metadata.name === name && metadata.uid === uid;
     const seen = shownBy(jobsSeen).find(isIt);
     if (seen) return seen;
-    try {
-      const found = await client.get(call, jobs, name, namespace);
-      return isIt(found) ? found : undefined;
-    } catch (error) {
-      if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-      throw error;
-    }
+    const found = await client.get(call, jobs, name, namespace).catch(ifMissing);
+    return found && isIt(found) ? found : undefined;
   }
 
   return {
