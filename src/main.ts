@@ -18,6 +18,9 @@ switch (command) {
   case 'demo':
     await (wantsHelp ? print(help => help.demoHelp(width())) : start(runDemo));
     break;
+  case 'cache-agent':
+    await (wantsHelp ? print(help => help.cacheAgentHelp(width())) : start(runCacheAgent));
+    break;
   case 'schema':
     await (wantsHelp ? print(help => help.topHelp(width())) : writeSchema());
     break;
@@ -75,6 +78,16 @@ async function runServe(argv: string[]) {
 async function runDemo(argv: string[]) {
   const demo = await import('./commands/demo.ts');
   await demo.runDemo(argv);
+}
+
+async function runCacheAgent(argv: string[]) {
+  const { parseCacheAgent } = await import('./config/parse.ts');
+  const settings = parseCacheAgent(argv, process.env);
+  const { createLogger } = await import('./log.ts');
+  const log = createLogger({ format: 'auto' });
+  const { startCacheAgent } = await import('./commands/cacheAgent.ts');
+  const { runUntilStopped } = await import('./commands/process.ts');
+  await runUntilStopped(await startCacheAgent(settings, log), log);
 }
 
 async function writeSchema() {

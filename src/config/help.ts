@@ -1,4 +1,5 @@
 /** What the command line says about itself, and the README's configuration table. */
+import { cacheAgentSettings } from './cacheAgent.ts';
 import { allSettings, isSwitch, type Setting, settingGroups } from './settings.ts';
 
 const examples = [
@@ -12,7 +13,7 @@ const examples = [
 
 /** `model-manager --help`. */
 export function topHelp(width = 90): string {
-  const rows = (all: readonly (readonly [string, string])[]) => all.flatMap(row => columns(row, 13, width));
+  const rows = (all: readonly (readonly [string, string])[]) => all.flatMap(row => columns(row, 15, width));
   return lines(
     ...wrap('model-manager serves all your model servers as one live graph: GraphQL, REST and MCP.', width),
     '',
@@ -22,6 +23,7 @@ export function topHelp(width = 90): string {
     ...rows([
       ['serve', 'Serve your model servers; its settings are in `model-manager serve --help`.'],
       ['demo', 'Serve a made-up world of models: nothing to install, nothing to break.'],
+      ['cache-agent', 'Count the cache of models on a node of a cluster, for a gateway that asks.'],
       ['schema', 'Write the GraphQL schema and the OpenAPI document of this source tree; for maintainers.'],
     ]),
     '',
@@ -55,20 +57,26 @@ export function demoHelp(width = 90): string {
   );
 }
 
+/** `model-manager cache-agent --help`. */
+export function cacheAgentHelp(width = 90): string {
+  const room = Math.min(Math.max(width, 60), 100);
+  const settings = Object.values<Setting>(cacheAgentSettings);
+  return lines(
+    ...wrap(
+      'Count what is in the cache of models on this node, whenever a gateway with --kserve-inventory-mode daemonset asks.',
+      room,
+    ),
+    '',
+    'Usage: model-manager cache-agent --node NAME [settings]',
+    '',
+    ...settings.flatMap(describer(settings, room)),
+  );
+}
+
 /** `model-manager serve --help`. */
 export function serveHelp(width = 90): string {
   const room = Math.min(Math.max(width, 60), 100);
-  const column = Math.max(...allSettings.map(setting => spelling(setting).length).filter(each => each <= longest)) + 4;
-  const described = (setting: Setting) => {
-    const texts = [setting.help, origin(setting)];
-    const words = texts.flatMap(text => text.split(' ')).map(word => word.length);
-    if (spelling(setting).length <= longest && Math.max(...words) <= room - column) {
-      return texts.flatMap((text, index) => columns([index === 0 ? spelling(setting) : '', text], column, room));
-    }
-    // What is too long for its column has lines of its own.
-    const below = texts.flatMap(text => columns(['', loosened(text, room - 4)], 4, room));
-    return [`  ${spelling(setting)}`, ...below];
-  };
+  const described = describer(allSettings, room);
   return lines(
     ...wrap('Serve all your model servers as one live graph: GraphQL, REST and MCP.', room),
     '',
@@ -88,6 +96,21 @@ export function serveHelp(width = 90): string {
       ...allSettings.filter(setting => setting.group === group).flatMap(described),
     ]),
   );
+}
+
+/** Describes settings in two columns that fit all of them. */
+function describer(settings: readonly Setting[], room: number) {
+  const column = Math.max(...settings.map(setting => spelling(setting).length).filter(each => each <= longest)) + 4;
+  return (setting: Setting) => {
+    const texts = [setting.help, origin(setting)];
+    const words = texts.flatMap(text => text.split(' ')).map(word => word.length);
+    if (spelling(setting).length <= longest && Math.max(...words) <= room - column) {
+      return texts.flatMap((text, index) => columns([index === 0 ? spelling(setting) : '', text], column, room));
+    }
+    // What is too long for its column has lines of its own.
+    const below = texts.flatMap(text => columns(['', loosened(text, room - 4)], 4, room));
+    return [`  ${spelling(setting)}`, ...below];
+  };
 }
 
 /** The README's table of settings, in Markdown. */

@@ -1,6 +1,7 @@
 /** From a command line and its environment to settings. A flag wins over its variables, an empty variable counts as unset. */
 import { parseArgs } from 'node:util';
 import type { BackendKind } from '../domain.ts';
+import { type CacheAgentSettings, cacheAgentSettings } from './cacheAgent.ts';
 import { kserveFlags } from './kserve.ts';
 import { allSettings, ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
 import { type ListenAddress, nearest, quote } from './values.ts';
@@ -25,12 +26,9 @@ export function parseServe(
 ): ParsedServe {
   const problems: string[] = [];
   const warnings: string[] = [];
-  const flags = readFlags(argv, problems);
+  const flags = readFlags(argv, allSettings, problems);
 
-  const valuesOf = (table: Readonly<Record<string, Setting>>) =>
-    Object.fromEntries(
-      Object.entries(table).map(([name, setting]) => [name, readSetting(setting, flags, env, problems, warnings)]),
-    );
+  const valuesOf = (table: Readonly<Record<string, Setting>>) => readTable(table, flags, env, problems, warnings);
   const values: unknown = { ...valuesOf(serveSettings), kserve: valuesOf(kserveFlags) };
   // Every key of the table was read with its own check.
   const read = values as ServeSettings;
@@ -55,6 +53,36 @@ export function parseServe(
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
   return { settings, warnings };
 }
+
+/**
+ * The settings of the agent that counts a cache.
+ *
+ * @param argv what follows the word `cache-agent`
+ * @throws ConfigError with everything that is wrong
+ */
+export function parseCacheAgent(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): CacheAgentSettings {
+  const problems: string[] = [];
+  const flags = readFlags(argv, Object.values<Setting>(cacheAgentSettings), problems);
+  const settings = readTable(cacheAgentSettings, flags, env, problems, []) as unknown as CacheAgentSettings;
+  if (settings.node === '') problems.push('--node is missing; it names the node that this runs on');
+  if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
+  return settings;
+}
+
+/** The values of a table, each read with its own check. */
+const readTable = (
+  table: Readonly<Record<string, Setting>>,
+  flags: ReadonlyMap<string, string>,
+  env: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+  warnings: string[],
+): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, setting]) => [name, readSetting(setting, flags, env, problems, warnings)]),
+  );
 
 function sameAddress(one: ListenAddress, other: ListenAddress | undefined): boolean {
   return other !== undefined && one.port !== 0 && one.port === other.port && one.host === other.host;
@@ -86,8 +114,8 @@ function readSetting(
 }
 
 /** Flag → text as written, for the flags of the table. Everything else on the command line is a problem. */
-function readFlags(argv: readonly string[], problems: string[]): Map<string, string> {
-  const settings = new Map(allSettings.map(setting => [setting.flag, setting]));
+function readFlags(argv: readonly string[], known: readonly Setting[], problems: string[]): Map<string, string> {
+  const settings = new Map(known.map(setting => [setting.flag, setting]));
   const { tokens } = parseArgs({
     // Go's spelling has one dash. A value such as `-1` has no letter after it and is left alone.
     args: argv.map(word => (/^-[a-z]/i.test(word) ? `-${word}` : word)),

@@ -31,6 +31,13 @@ export interface Count {
   readonly warnings: readonly string[];
 }
 
+/** What the files of models end with. */
+export const modelEndings = ['safetensors', 'gguf', 'bin', 'pt', 'pth', 'onnx'] as const;
+const modelFile = new RegExp(`^[^.].*\\.(${modelEndings.join('|')})$`, 's');
+
+/** Whether a file of this name, at the top of a directory, makes it a model. */
+export const isModelFile = (name: string) => name === 'config.json' || modelFile.test(name);
+
 /** Where markers are, below the root of the cache. */
 export const markerFolder = '.model-manager';
 

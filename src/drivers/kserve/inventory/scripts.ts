@@ -1,6 +1,6 @@
 /** What the pods do that look at the cache and remove from it: scripts for any POSIX shell, with the usual tools. */
 import { quotedForShell } from '../jobs/shell.ts';
-import { markerFolder } from './entry.ts';
+import { markerFolder, modelEndings } from './entry.ts';
 
 /** Where the claim is mounted in every pod of ours. */
 export const cacheRoot = '/cache';
@@ -22,7 +22,7 @@ sums() {
 }
 
 has_model() {
-  for file in "$1"/config.json "$1"/*.safetensors "$1"/*.gguf "$1"/*.bin "$1"/*.pt "$1"/*.pth "$1"/*.onnx; do
+  for file in "$1"/config.json ${modelEndings.map(ending => `"$1"/*.${ending}`).join(' ')}; do
     [ -f "$file" ] && return 0
   done
   return 1
