@@ -103,6 +103,42 @@ export const permissions: readonly Permission[] = [
     why: 'read the token for the Hub',
   },
   {
+    scope: 'serving',
+    group: 'batch',
+    resource: 'jobs',
+    verbs: ['get', 'list', 'watch', 'create', 'delete'],
+    why: 'download models, and look into the cache',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'pods/log',
+    verbs: ['get'],
+    why: 'follow downloads, and read what is in the cache',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['get', 'list', 'watch'],
+    why: 'read what is on record of the cache',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['create'],
+    why: 'put on record what is cached',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'configmaps',
+    verbs: ['update', 'delete'],
+    resourceNames: ['model-manager-cache-index'],
+    why: 'keep that record up to date',
+  },
+  {
     scope: 'cluster',
     group: '',
     resource: 'nodes',
@@ -154,11 +190,14 @@ const places: Readonly<Record<Permission['scope'], string>> = {
   cluster: 'the whole cluster',
 };
 
+const namesInWords = (names: readonly string[] | undefined) =>
+  names ? (names.length > 1 ? ' of backend documents' : ` \`${names[0]}\``) : '';
+
 /** The table in Markdown, for people who grant it. */
 export function permissionsTable(): string {
   const rows = permissions.map(({ scope, group, resource, verbs, resourceNames, why }) => [
     places[scope],
-    `\`${group === '' ? resource : `${resource}.${group}`}\`${resourceNames ? ' of backend documents' : ''}`,
+    `\`${group === '' ? resource : `${resource}.${group}`}\`${namesInWords(resourceNames)}`,
     verbs.join(', '),
     why,
   ]);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configMapName } from '../../src/backends/documents/configMap.ts';
 import { addBackend, removeBackend } from '../../src/backends/documents/registration.ts';
+import { kserveFlags } from '../../src/config/kserve.ts';
 import { backendKinds } from '../../src/domain.ts';
 import { permissionFor, permissions } from '../../src/kubernetes/permissions.ts';
 import { callOf } from '../drivers/scripted.ts';
@@ -58,7 +59,7 @@ test('a request that the table does not allow is found', async () => {
 
 test('the rows name documents as they are named, and each says what for', () => {
   const names = new Set(permissions.flatMap(({ resourceNames = [] }) => resourceNames));
-  assert.deepEqual([...names], backendKinds.map(configMapName));
+  assert.deepEqual([...names], [...backendKinds.map(configMapName), kserveFlags.cacheIndexConfigmap.default]);
   for (const { why, verbs } of permissions) {
     assert.match(`this is needed to ${why}`, /^this is needed to [a-z].*[a-z]$/i);
     assert.ok(verbs.length > 0);
