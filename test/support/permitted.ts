@@ -13,13 +13,16 @@ export function requestsBeyond(requests: readonly RecordedRequest[], places: Pla
     .map(({ verb, resource, name, namespace }) => `${verb} ${resource} ${name} in ${namespace}`);
 }
 
-/** The verbs of the table that none of the requests needed, as `delete configmaps`; only of the scopes that are given. */
+/**
+ * The verbs of the table that none of the requests needed, as `delete configmaps`; only of the scopes that are given, and of the whole
+ * cluster where models are served.
+ */
 export function verbsUnused(requests: readonly RecordedRequest[], places: Places): string[] {
   const used = new Set(
     requests.flatMap(request => rowsOf(request, places).map(row => `${permissions.indexOf(row)} ${request.verb}`)),
   );
   return permissions.flatMap((row, index) =>
-    row.scope !== 'cluster' && places[row.scope] === undefined
+    places[row.scope === 'cluster' ? 'serving' : row.scope] === undefined
       ? []
       : row.verbs.filter(verb => !used.has(`${index} ${verb}`)).map(verb => `${verb} ${row.resource}`),
   );
