@@ -145,27 +145,25 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
       timeoutMs: isDetached ? timeout + detachedMs : timeout,
     });
     const { generation } = place;
-    const done = count(call, settings, place.shown.node)
-      .then(
-        counted => {
-          const entries = keepRows<CacheEntry>(({ dir }) => dir)(place.shown.entries, counted.entries);
-          const { warnings } = counted;
-          change(place, { entries, warnings, scannedAt: new Date(), error: undefined });
-          place.freshUntil = generation === place.generation ? Date.now() + ttl : 0;
-        },
-        error => {
-          const isKnown = error instanceof GatewayError;
-          own.log[isKnown ? 'warn' : 'error']({ err: error }, 'the cache could not be counted');
-          change(place, { error: isKnown ? messageOf(error) : 'unexpected error while counting; the log has it' });
-          place.quietUntil = Date.now() + Math.min(ttl, quietMs);
-        },
-      )
-      .finally(() => {
-        place.running = undefined;
-        change(place, { refreshing: false, reason: undefined });
-        show();
-        if (generation !== place.generation && listeners.size > 0) kick(() => true);
-      });
+    const done = count(call, settings, place.shown.node).then(
+      counted => {
+        const entries = keepRows<CacheEntry>(({ dir }) => dir)(place.shown.entries, counted.entries);
+        place.freshUntil = generation === place.generation ? Date.now() + ttl : 0;
+        over({ entries, warnings: counted.warnings, scannedAt: new Date(), error: undefined });
+      },
+      (error: unknown) => {
+        const isKnown = error instanceof GatewayError;
+        own.log[isKnown ? 'warn' : 'error']({ err: error }, 'the cache could not be counted');
+        place.quietUntil = Date.now() + Math.min(ttl, quietMs);
+        over({ error: isKnown ? messageOf(error) : 'unexpected error while counting; the log has it' });
+      },
+    );
+    function over(news: Partial<PlaceCount>) {
+      place.running = undefined;
+      change(place, { ...news, refreshing: false, reason: undefined });
+      show();
+      if (generation !== place.generation && listeners.size > 0) kick(() => true);
+    }
     place.running = { done, generation };
     const reason = isDetached && mode === 'pod' ? inBackground(timeout) : undefined;
     change(place, { refreshing: true, reason });
