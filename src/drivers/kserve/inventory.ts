@@ -1,6 +1,5 @@
 /** The cache of a cluster's models: what lies in it, what is on record of it, and what takes from it. */
-import type { Call } from '../../call.ts';
-import { createCall } from '../../call.ts';
+import { type Call, createCall } from '../../call.ts';
 import type { InventoryRefresh, Model, Target } from '../../domain.ts';
 import { backendError, messageOf } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
@@ -139,10 +138,9 @@ export function createInventory(options: InventoryOptions): Inventory {
       const { caller, requestId, log } = call;
       const removing = async () => {
         const job = removeJob(settings, directory, node);
-        const run = { job, timeoutMs: settings.inventory.timeout, outputLimit: removalOutputLimit };
-        const detached = createCall({ caller, requestId, log });
+        const detached = createCall({ caller, requestId, log, timeoutMs: settings.inventory.timeout });
         try {
-          await runTool(cluster, detached, run);
+          await runTool(cluster, detached, { job, outputLimit: removalOutputLimit });
         } catch (error) {
           const what = `remove ${directory} from the cache on ${placeWords(node)}: ${messageOf(error)}`;
           throw backendError(what, { cause: error });
@@ -165,9 +163,8 @@ export function createInventory(options: InventoryOptions): Inventory {
 
 async function countByPod(cluster: JobCluster, call: Call, settings: KserveSettings, node: string | undefined) {
   try {
-    const timeoutMs = Math.max(0, call.deadline - Date.now());
     const job = scanJob(settings, node);
-    const counted = parseScan(await runTool(cluster, call, { job, timeoutMs, outputLimit: scanOutputLimit }));
+    const counted = parseScan(await runTool(cluster, call, { job, outputLimit: scanOutputLimit }));
     if ('problem' in counted) throw backendError(counted.problem);
     return counted.value;
   } catch (error) {

@@ -2,6 +2,7 @@
 import { type Call, createCall } from '../../../call.ts';
 import { GatewayError } from '../../../errors.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
+import type { Reflector } from '../../../kubernetes/reflector.ts';
 import { type ConfigMap, configMaps } from '../../../kubernetes/resource.ts';
 import { located, type Watches } from '../../../kubernetes/watches.ts';
 import { derive } from '../../../live/derive.ts';
@@ -49,22 +50,23 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
   /** One after the other, so that this process is in nobody's way but others'. */
   let last: Promise<void> = Promise.resolve();
 
-  const objects = follow<KserveSettings, readonly ConfigMap[]>(settings, ({ namespace, cache }) =>
-    watches.of(own, located(configMaps), { namespace, fieldSelector: `metadata.name=${cache.indexConfigMap}` }),
-  );
+  const watched = ({ namespace, cache }: KserveSettings) =>
+    watches.of(own, located(configMaps), { namespace, fieldSelector: `metadata.name=${cache.indexConfigMap}` });
+  const objects = follow<KserveSettings, readonly ConfigMap[]>(settings, watched);
   const records = derive<[readonly ConfigMap[]], CacheRecords>([optional(objects, patienceMs)], ([{ value }]) =>
     recordsIn(value?.[0]),
   );
 
   /** Begins with what is watched; where that is behind, goes on with what is there. */
-  async function change(call: Call, { namespace, cache }: KserveSettings, changed: Change): Promise<void> {
+  async function change(call: Call, settings: KserveSettings, changed: Change): Promise<void> {
+    const { namespace, cache } = settings;
     const name = cache.indexConfigMap;
-    const { value } = await objects.read(call);
-    let known = value?.[0];
-    if (!value) known = await client.get(call, configMaps, name, namespace).catch(ifMissing);
+    const reflector = watched(settings);
+    const { value } = await reflector.read(call);
+    let known = value ? value[0] : await client.get(call, configMaps, name, namespace).catch(ifMissing);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await put(call, name, namespace, known, changed);
+        return await put(call, { name, namespace }, known, changed, reflector);
       } catch (error) {
         const isRace = error instanceof GatewayError && ['conflict', 'not_found'].includes(error.code);
         if (!isRace || attempt === attempts) throw error;
@@ -73,24 +75,25 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
     }
   }
 
+  /** Writes a change, and waits until it shows: the next one begins with it. */
   async function put(
     call: Call,
-    name: string,
-    namespace: string,
+    { name, namespace }: { readonly name: string; readonly namespace: string },
     known: ConfigMap | undefined,
     changed: Change,
+    reflector: Reflector<ConfigMap>,
   ): Promise<void> {
     const data = changed(known);
     if (data === undefined) return;
-    if (!known) {
-      const metadata = { name, namespace, labels: ownLabels('cache-index') };
-      await client.create(call, configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
-    } else if (Object.keys(data).length > 0) {
-      await client.replace(call, configMaps, { ...known, apiVersion: 'v1', kind: 'ConfigMap', data });
-    } else {
+    if (known && Object.keys(data).length === 0) {
       const { uid, resourceVersion } = known.metadata;
       await client.remove(call, configMaps, name, namespace, { uid, resourceVersion });
+      return reflector.gone(known, call.signal);
     }
+    const metadata = { name, namespace, labels: ownLabels('cache-index') };
+    const index: ConfigMap = { metadata, ...known, apiVersion: 'v1', kind: 'ConfigMap', data };
+    const written = await (known ? client.replace(call, configMaps, index) : client.create(call, configMaps, index));
+    await reflector.seen(written, call.signal);
   }
 
   /** As the caller, whether they wait or not. */

@@ -33,7 +33,7 @@ export async function removeDetached(
         log.warn({ err: error, job: `${namespace}/${name}` }, 'a Job could not be removed');
         return;
       }
-      await new Promise(resolve => setTimeout(resolve, pause));
+      await new Promise(resolve => setTimeout(resolve, pause).unref());
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Running a pod that does one thing and ends: its output is what it printed. */
-import { type Call, createCall } from '../../../call.ts';
+import type { Call } from '../../../call.ts';
 import { backendError, messageOf } from '../../../errors.ts';
 import { jobs, type KubernetesObject } from '../../../kubernetes/resource.ts';
 import { formatDuration } from '../units.ts';
@@ -10,8 +10,6 @@ import { removeDetached } from './removal.ts';
 
 export interface ToolRun {
   readonly job: KubernetesObject;
-  /** Milliseconds until it must be over. */
-  readonly timeoutMs: number;
   /** Bytes of the output that are read. */
   readonly outputLimit: number;
 }
@@ -21,26 +19,28 @@ const failureLines = 20;
 /** At the latest after this it is looked at, in milliseconds. */
 const lookMs = 1_000;
 
-/** Creates the Job and resolves to its output; the Job is removed. Rejects with what went wrong, in words. */
-export async function runTool(cluster: JobCluster, call: Call, run: ToolRun): Promise<string> {
-  const { caller, requestId, log } = call;
-  const bounded = createCall({ caller, requestId, log, signal: call.signal, timeoutMs: run.timeoutMs });
-  const created = await cluster.client.create(bounded, jobs, run.job);
+/**
+ * Creates the Job and resolves to its output; the Job is removed. It has until the call's deadline. Rejects with what went
+ * wrong, in words.
+ */
+export async function runTool(cluster: JobCluster, call: Call, { job, outputLimit }: ToolRun): Promise<string> {
+  const allowedMs = Math.round((call.deadline - Date.now()) / 100) * 100;
+  const created = await cluster.client.create(call, jobs, job);
   let seen: JobSeen | undefined;
   let following: Following | undefined;
   try {
-    following = await followJob(cluster, bounded, created);
+    following = await followJob(cluster, call, created);
     for (;;) {
       seen = await following.look();
       const pod = podOf(seen);
-      if (pod) return await outputOf(cluster, bounded, pod, created, run.outputLimit);
+      if (pod) return await outputOf(cluster, call, pod, created, outputLimit);
       await following.change(lookMs);
     }
   } catch (error) {
-    if (!bounded.signal.aborted || call.signal.aborted) throw error;
-    const pod = seen?.pods[0];
+    if (call.signal.reason?.name !== 'TimeoutError') throw error;
+    const [pod] = seen?.pods ?? [];
     const doing = pod ? `its pod is ${waitingWords(pod)}` : 'it has no pod';
-    throw backendError(`no result within ${formatDuration(run.timeoutMs)}: ${doing}`, { cause: error });
+    throw backendError(`no result within ${formatDuration(allowedMs)}: ${doing}`, { cause: error });
   } finally {
     following?.stop();
     void removeDetached(cluster.client, call, created);
