@@ -22,7 +22,6 @@ import { removeDetached } from './jobs/removal.ts';
 import { ownSelector } from './labels.ts';
 import type { KserveSettings } from './settings.ts';
 
-export type { DownloadPlan } from './downloads/job.ts';
 export type { DownloadProgress } from './downloads/state.ts';
 
 export interface DownloadsOptions extends JobCluster {
@@ -32,7 +31,7 @@ export interface DownloadsOptions extends JobCluster {
 }
 
 /** A download that runs in the cluster. */
-export interface UnfinishedDownload extends DownloadPlan {
+interface UnfinishedDownload extends DownloadPlan {
   readonly job: KubernetesObject;
 }
 

@@ -23,8 +23,6 @@ import type { ServingPreset } from './presets.ts';
 import type { ServedModel } from './served.ts';
 import type { KserveSettings } from './settings.ts';
 
-export { cachedOrPreset, removableDirectory } from './inventory/listing.ts';
-
 /** What is around the cache. */
 export interface CacheSurroundings {
   readonly settings: KserveSettings;
@@ -46,7 +44,7 @@ export interface InventoryOptions extends JobCluster {
 }
 
 /** The cache at one moment. */
-export interface CacheView {
+interface CacheView {
   readonly places: readonly PlaceCount[];
   readonly records: CacheRecords;
   readonly refresh: InventoryRefresh;

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +11,7 @@ import { readInventory } from '../../../src/drivers/kserve/inventory/agent.ts';
 import { longestTurn } from '../../support/eventLoop.ts';
 import { silent } from '../../support/gateway.ts';
 import { send } from '../../support/server.ts';
+import { runShell } from './shell.ts';
 
 async function folder(t: TestContext): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'agent-'));
@@ -122,7 +122,8 @@ test('links and pipes lead nowhere', async t => {
   await put(root, 'b/x', 'abc');
   await mkdir(join(root, '.model-manager'));
   await symlink(join(outside, 'secret.json'), join(root, '.model-manager/a.json'));
-  execFileSync('mkfifo', [join(root, '.model-manager/b.json'), join(root, 'b/pipe'), join(root, 'b/config.json')]);
+  const pipes = ['.model-manager/b.json', 'b/pipe', 'b/config.json'].map(path => `'${join(root, path)}'`);
+  assert.equal((await runShell(['/bin/sh'], `mkfifo ${pipes.join(' ')}`)).code, 0);
   const { entries, warnings } = await countFolder(root);
   assert.deepEqual(
     entries.map(({ dir, bytes, files, hasModel, marker }) => [dir, bytes, files, hasModel, marker]),

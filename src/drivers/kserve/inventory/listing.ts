@@ -17,7 +17,7 @@ export interface CacheFacts {
   readonly served: readonly ServedModel[];
 }
 
-export interface CachePlace {
+interface CachePlace {
   readonly node?: string | undefined;
   readonly entries: readonly CacheEntry[];
 }
@@ -85,7 +85,7 @@ function byNameAndNode(a: Model, b: Model): number {
 }
 
 /** The listed model of a reference: by repository whatever the case of its letters, by directory, or by preset. */
-export function findCached(models: readonly Model[], reference: string): Model | undefined {
+function findCached(models: readonly Model[], reference: string): Model | undefined {
   const wanted = reference.toLowerCase();
   return (
     models.find(({ name }) => name.toLowerCase() === wanted) ??

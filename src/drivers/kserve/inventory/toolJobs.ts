@@ -77,7 +77,7 @@ function toolJob(settings: KserveSettings, { name, script, directory, node, read
 
 /** As API servers name pods: without vowels there are no words. */
 const letters = 'bcdfghjklmnpqrstvwxz2456789';
-export const randomSuffix = () => Array.from({ length: 5 }, () => letters[randomInt(letters.length)]).join('');
+const randomSuffix = () => Array.from({ length: 5 }, () => letters[randomInt(letters.length)]).join('');
 
 function named(prefix: string, middle: string, suffix: string): string {
   const cut = cutLabel(middle, maxLabelLength - prefix.length - suffix.length - 2);

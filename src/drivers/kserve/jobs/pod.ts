@@ -20,14 +20,14 @@ export interface PodView {
   readonly unschedulable: string | undefined;
 }
 
-export interface ContainerView {
+interface ContainerView {
   readonly name: string;
   readonly waiting: { readonly reason: string; readonly message: string | undefined } | undefined;
   readonly running: boolean;
   readonly terminated: Terminated | undefined;
 }
 
-export interface Terminated {
+interface Terminated {
   readonly exitCode: number;
   readonly reason: string | undefined;
   readonly message: string | undefined;
