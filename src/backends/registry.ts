@@ -14,7 +14,7 @@ export interface FiledDocument {
 }
 
 /** What is registered at one moment: backends and what is wrong with documents change in one step. */
-export interface Registered {
+interface Registered {
   readonly backends: readonly Backend[];
   /** By the name of their ConfigMaps; undefined until they were read. */
   readonly documents?: readonly FiledDocument[];

@@ -41,7 +41,7 @@ export interface GroupVersions {
   readonly versions: readonly string[];
 }
 
-export interface LogOptions {
+interface LogOptions {
   readonly container?: string | undefined;
   /** Of the container's run before this one. */
   readonly previous?: boolean | undefined;

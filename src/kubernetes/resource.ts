@@ -1,7 +1,7 @@
 /** Kubernetes objects as they travel, and the resources of the API server that hold them. */
 
 /** What every object carries. */
-export interface ObjectMeta {
+interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string | undefined;
   readonly uid?: string | undefined;
@@ -17,7 +17,7 @@ export interface ObjectMeta {
   readonly finalizers?: readonly string[] | undefined;
 }
 
-export interface OwnerReference {
+interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
@@ -76,8 +76,6 @@ export const secrets: Resource<Secret> = {
 };
 
 export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-
-export const jobs: Resource = { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job', namespaced: true };
 
 /** Whether an object can have that name: lower-case letters, digits, inner dashes and dots, 253 at most. */
 export const isObjectName = (name: string) =>

@@ -11,8 +11,7 @@ import type { HubFacts } from './hub/facts.ts';
 import type { JudgedNode, NodeRules } from './nodes.ts';
 
 export type { CacheContent } from './fit/cached.ts';
-export type { Limit } from './fit/memory.ts';
-export { type FitQuestion, type FitRequest, questionOf } from './fit/question.ts';
+export { type FitQuestion, questionOf } from './fit/question.ts';
 
 /** What a fit is judged by. */
 export interface FitFacts extends NodeRules {
@@ -68,7 +67,7 @@ export function judgeFit(question: FitQuestion, facts: FitFacts): Judgement {
 }
 
 /** The fit with what is known of its cache. */
-export function withCache(
+function withCache(
   { result, asksCache }: Judgement,
   question: FitQuestion,
   { settings, location }: NodeRules,

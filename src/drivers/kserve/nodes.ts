@@ -124,7 +124,7 @@ function obstaclesOn(node: NodeView, { settings, location, ignoresClaim }: NodeR
 }
 
 /** What is known of the cache by looking into it. */
-export type CacheCount = Pick<NodeCache, 'models' | 'bytesUsed' | 'scannedAt' | 'error'>;
+type CacheCount = Pick<NodeCache, 'models' | 'bytesUsed' | 'scannedAt' | 'error'>;
 
 export interface NodeListing extends NodeRules {
   readonly backend: string;

@@ -41,12 +41,12 @@ export interface ServingPreset {
 }
 
 /** As Kubernetes has it; `valueFrom` and whatever else there is go through as they are. */
-export interface EnvVariable {
+interface EnvVariable {
   readonly name: string;
   readonly value?: string | undefined;
 }
 
-export interface ChatTemplate {
+interface ChatTemplate {
   readonly configMap: string;
   readonly key: string;
   readonly mountPath: string;

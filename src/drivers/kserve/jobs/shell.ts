@@ -1,2 +1,0 @@
-/** A text as one word of a shell's script. */
-export const quotedForShell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
