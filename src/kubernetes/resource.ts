@@ -81,9 +81,6 @@ export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 
 export const isObjectName = (name: string) =>
   name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
 
-/** Whether a namespace can have that name. */
-export const isNamespaceName = (name: string) => name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
-
 /** `v1`, `kagent.dev/v1alpha3` */
 export const apiVersionOf = ({ group, version }: Pick<Resource, 'group' | 'version'>) =>
   group === '' ? version : `${group}/${version}`;
