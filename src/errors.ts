@@ -81,6 +81,24 @@ export const timedOut = (what: string, options?: Options) =>
   backendError(what, { ...options, details: { timedOut: true } });
 export const isTimeout = (error: unknown): boolean => error instanceof GatewayError && error.details?.timedOut === true;
 
+/** What was asked for; undefined when it is `not_found`. */
+export async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** The system's code of a failure, such as `ECONNREFUSED`, however deep it is in there; '' when there is none. */
+export function systemCodeOf(error: unknown): string {
+  const seen = error as { code?: unknown; errors?: unknown[]; cause?: unknown } | undefined;
+  if (typeof seen?.code === 'string') return seen.code;
+  const inner = seen?.errors?.[0] ?? seen?.cause;
+  return inner === undefined || inner === error ? '' : systemCodeOf(inner);
+}
+
 /** A caller's text, quoted and short enough for a message. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);

@@ -7,7 +7,7 @@ import { isFinished } from '../jobs/store.ts';
 import type { Known, WiringTarget } from '../wiring/wiring.ts';
 import { type Backend, readValue } from './backend.ts';
 import type { Registry } from './registry.ts';
-import { wirableOf, wiredWhenServed } from './wiring.ts';
+import { wirableOf, wireAndTell, wiredWhenServed } from './wiring.ts';
 
 export interface ReconcilerOptions {
   readonly registry: Registry;
@@ -68,7 +68,7 @@ export function startReconciler(options: ReconcilerOptions): () => void {
   };
 }
 
-async function pass({ registry, wiring, jobs, log }: ReconcilerOptions, call: Call): Promise<void> {
+async function pass({ registry, wiring, jobs }: ReconcilerOptions, call: Call): Promise<void> {
   const { backends } = registry;
   if (backends.length === 0) return;
   const known = await readValue(wiring.known, call);
@@ -78,13 +78,11 @@ async function pass({ registry, wiring, jobs, log }: ReconcilerOptions, call: Ca
     for (const model of models) {
       const wirable = wirableOf(backend.driver, model);
       if (!wirable) continue;
-      const facts = { backend: backend.name, model: model.name };
       try {
-        const modelConfig = await wiring.wire(call, wirable);
-        log.info({ ...facts, modelConfig: modelConfig.name }, 'model wired');
+        await wireAndTell(wiring, call, wirable);
       } catch (error) {
         call.signal.throwIfAborted();
-        log.warn({ ...facts, error: messageOf(error) }, 'wiring failed');
+        call.log.warn({ backend: backend.name, model: model.name, error: messageOf(error) }, 'wiring failed');
       }
     }
   }

@@ -1,7 +1,7 @@
-import { type Call, createCall } from '../call.ts';
+import { type Call, detached } from '../call.ts';
 import type { Model, ModelConfigRef, WirableModel } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { conflict, GatewayError, invalidRequest, messageOf, quoted, unsupported } from '../errors.ts';
+import { conflict, invalidRequest, messageOf, quoted, unlessMissing, unsupported } from '../errors.ts';
 import { isObjectName } from '../kubernetes/resource.ts';
 import type { ApiKey, WiringTarget } from '../wiring/wiring.ts';
 import type { Actions } from './actions.ts';
@@ -34,15 +34,25 @@ export function wirableOf(driver: Driver, model: Model): WirableModel | undefine
 export async function autoWire({ wiring }: Actions, call: Call, { driver }: Backend, model: Model): Promise<void> {
   const wirable = wirableOf(driver, model);
   if (!wiring?.info.autoWire || wiredWhenServed(driver) || !wirable) return;
-  const { caller, requestId, log, signal } = call;
-  const bounded = createCall({ caller, requestId, log, signal, timeoutMs: autoWireMs });
-  const facts = { backend: driver.name, model: model.name };
+  const bounded = detached(call, AbortSignal.any([call.signal, AbortSignal.timeout(autoWireMs)]));
   try {
-    const modelConfig = await wiring.wire(bounded, wirable);
-    log.info({ ...facts, modelConfig: modelConfig.name }, 'model wired');
+    await wireAndTell(wiring, bounded, wirable);
   } catch (error) {
-    log.warn({ ...facts, error: messageOf(error) }, 'wiring failed');
+    call.log.warn({ backend: driver.name, model: model.name, error: messageOf(error) }, 'wiring failed');
   }
+}
+
+/** Makes a model known to agents, and leaves the line in the log that every mutation has. */
+export async function wireAndTell(
+  wiring: WiringTarget,
+  call: Call,
+  wirable: WirableModel,
+  apiKey?: ApiKey,
+): Promise<ModelConfigRef> {
+  const modelConfig = await wiring.wire(call, wirable, apiKey);
+  const { backend, reference: model } = wirable;
+  call.log.info({ backend, model, modelConfig: modelConfig.name }, 'model wired');
+  return modelConfig;
 }
 
 /** What a load waits for its wiring, in milliseconds. */
@@ -71,9 +81,7 @@ export async function wireModel(actions: Actions, call: Call, input: WireInput):
   const wirable = wirableOf(backend.driver, model);
   if (!wirable)
     throw conflict(`${model.name} is not served on ${backend.name}, so agents cannot reach it; load it first`);
-  const modelConfig = await wiring.wire(call, wirable, apiKey);
-  call.log.info({ backend: backend.name, model: model.name, modelConfig: modelConfig.name }, 'model wired');
-  return { backend, modelConfig };
+  return { backend, modelConfig: await wireAndTell(wiring, call, wirable, apiKey) };
 }
 
 /** How the caller wants agents to show who they are; undefined where the backend's own way will do. */
@@ -142,10 +150,5 @@ async function wiredBackend(
 }
 
 async function owner(registry: Registry, call: Call, reference: string): Promise<Backend | undefined> {
-  try {
-    return (await resolveModel(call, registry, reference, undefined)).backend;
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-    throw error;
-  }
+  return (await unlessMissing(resolveModel(call, registry, reference, undefined)))?.backend;
 }

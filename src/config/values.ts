@@ -143,11 +143,12 @@ export const optionalAddress: Kind<ListenAddress | undefined> = {
   check: reading<ListenAddress | undefined>(text => (text === '' ? { value: undefined } : parseListen(text))),
 };
 
-const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+/** Whether a namespace can have that name: a DNS label. */
+export const isNamespaceName = (name: string) => name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
 
 export const namespaceName: Kind<string> = {
   placeholder: 'NAME',
-  check: z.string().refine(text => text === '' || (dnsLabel.test(text) && text.length <= 63), {
+  check: z.string().refine(text => text === '' || isNamespaceName(text), {
     error: issue => `${quote(issue.input)} is no namespace; its name has lower-case letters, digits and inner dashes`,
   }),
 };

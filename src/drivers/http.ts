@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
-import { backendError, GatewayError, invalidRequest, messageOf, timedOut } from '../errors.ts';
+import { backendError, GatewayError, invalidRequest, messageOf, systemCodeOf, timedOut } from '../errors.ts';
 
 /**
  * HTTP as the drivers of host backends need it: small JSON documents, and streams that may be silent for minutes.
@@ -287,7 +287,7 @@ function pageWords(markup: string): string {
 
 /** Why no answer came. Own words, because the system's carry addresses the configuration never named. */
 export function transportWords(error: unknown, endpoint: string, product: string): string {
-  const code = codeOf(error);
+  const code = systemCodeOf(error);
   const host = new URL(endpoint).hostname;
   switch (code) {
     case 'ECONNREFUSED':
@@ -316,11 +316,4 @@ export function transportWords(error: unknown, endpoint: string, product: string
       if (/CERT|SIGNATURE|TLS/.test(code)) return `the certificate of ${endpoint} is not accepted (${code})`;
       return `no answer from ${endpoint}: ${code || oneLine(messageOf(error), 200)}`;
   }
-}
-
-function codeOf(error: unknown): string {
-  const seen = error as { code?: unknown; errors?: unknown[]; cause?: unknown } | undefined;
-  if (typeof seen?.code === 'string') return seen.code;
-  const inner = seen?.errors?.[0] ?? seen?.cause;
-  return inner === undefined || inner === error ? '' : codeOf(inner);
 }

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts';
-import { GatewayError } from '../errors.ts';
+import { unlessMissing } from '../errors.ts';
 import type { GroupVersions } from './client.ts';
 import type { Attempt } from './errors.ts';
 import { groupPath, versionPath } from './transport/objects.ts';
@@ -37,12 +37,7 @@ export async function readResources(
 }
 
 async function found(transport: Transport, call: Call, attempt: Attempt, path: string) {
-  try {
-    return recordOf(await transport.document(call, { attempt, method: 'GET', path }));
-  } catch (error) {
-    if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-    throw error;
-  }
+  return unlessMissing(transport.document(call, { attempt, method: 'GET', path }).then(recordOf));
 }
 
 const recordOf = (value: unknown) =>

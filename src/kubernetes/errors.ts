@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Call } from '../call.ts';
-import { backendError, type ErrorCode, GatewayError, messageOf, timedOut } from '../errors.ts';
+import { backendError, type ErrorCode, GatewayError, messageOf, systemCodeOf, timedOut } from '../errors.ts';
 import { permissionFor } from './permissions.ts';
 import { type Resource, resourceName } from './resource.ts';
 
@@ -167,10 +167,10 @@ const unreachableCodes =
 const lostCodes = /^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_(SOCKET|ABORTED|RES_CONTENT_LENGTH_MISMATCH))$/;
 
 /** Whether nothing can have been sent: there was no connection. */
-export const wasRefused = (error: unknown): boolean => codeOf(error) === 'ECONNREFUSED';
+export const wasRefused = (error: unknown): boolean => systemCodeOf(error) === 'ECONNREFUSED';
 
 /** Whether a connection there was is gone; what was sent over it may have been done. */
-export const wasLost = (error: unknown): boolean => lostCodes.test(codeOf(error));
+export const wasLost = (error: unknown): boolean => lostCodes.test(systemCodeOf(error));
 
 /** Why there is no answer. */
 export function transportError(attempt: Attempt, sender: Sender, call: Call, error: unknown): GatewayError {
@@ -183,7 +183,7 @@ export function transportError(attempt: Attempt, sender: Sender, call: Call, err
       ? timedOut(`${what}: no answer from ${at} before the request's deadline`, options)
       : backendError(`${what}: cancelled by the caller`, options);
   }
-  const code = codeOf(error);
+  const code = systemCodeOf(error);
   const unavailable = (words: string) => new GatewayError('unavailable', `${what}: ${words}`, options);
   const [, proxied] = /^Proxy response \((\d+)\)/.exec(messageOf(error)) ?? [];
   if (proxied) return unavailable(`the proxy before ${at} answered ${proxied}`);
@@ -205,13 +205,6 @@ function mismatchWords(code: string, at: string, error: unknown): string | undef
   if (/CERT|SIGNATURE|TLS|SSL/.test(code))
     return `the certificate of ${at} is not accepted (${code}); check the certificate authority and the server's name`;
   return undefined;
-}
-
-function codeOf(error: unknown): string {
-  const seen = error as { code?: unknown; errors?: unknown[]; cause?: unknown } | undefined;
-  if (typeof seen?.code === 'string') return seen.code;
-  const inner = seen?.errors?.[0] ?? seen?.cause;
-  return inner === undefined || inner === error ? '' : codeOf(inner);
 }
 
 // --- words -----------------------------------------------------------------------------------------------------------

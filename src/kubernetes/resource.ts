@@ -83,9 +83,6 @@ export const jobs: Resource = { group: 'batch', version: 'v1', plural: 'jobs', k
 export const isObjectName = (name: string) =>
   name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
 
-/** Whether a namespace can have that name. */
-export const isNamespaceName = (name: string) => name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name);
-
 export const nodes: Resource = { group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false };
 
 export const persistentVolumeClaims: Resource = {

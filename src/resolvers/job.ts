@@ -2,7 +2,7 @@ import { encodeGlobalID } from '@pothos/plugin-relay';
 import { backendNamed, findBackend } from '../backends/registry.ts';
 import { findOn } from '../backends/resolve.ts';
 import { type Job, jobPhases, type Model } from '../domain.ts';
-import { GatewayError } from '../errors.ts';
+import { unlessMissing } from '../errors.ts';
 import { percentOf } from '../jobs/runner.ts';
 import { isFinished } from '../jobs/store.ts';
 import { derive } from '../live/derive.ts';
@@ -50,12 +50,7 @@ builder.node(JobRef, {
       resolve: async (job, _, { gateway, call }) => {
         const backend = backendNamed(gateway.registry, job.backend);
         if (!backend) return undefined;
-        try {
-          return (await findOn(call, backend, job.model)).model;
-        } catch (error) {
-          if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-          throw error;
-        }
+        return (await unlessMissing(findOn(call, backend, job.model)))?.model;
       },
     }),
     phase: t.expose('phase', { type: JobPhaseEnum }),

@@ -22,10 +22,17 @@ export interface Filed {
 /** Whether a ConfigMap is there to hold a document. */
 export const isDocument = ({ metadata }: ConfigMap) => metadata.labels?.[label] === 'true';
 
-/** Reads a ConfigMap. The document in it has to be the one that the name says. */
-export function readFiled({ metadata: { name }, data }: ConfigMap): Filed {
+/** The text of a document; undefined when there is none. */
+export function textIn({ data }: ConfigMap): string | undefined {
   const text: unknown = data?.[dataKey];
-  if (typeof text !== 'string') return { configMap: name, text: undefined, error: `no ${dataKey} key` };
+  return typeof text === 'string' ? text : undefined;
+}
+
+/** Reads a ConfigMap. The document in it has to be the one that the name says. */
+export function readFiled(configMap: ConfigMap): Filed {
+  const { name } = configMap.metadata;
+  const text = textIn(configMap);
+  if (text === undefined) return { configMap: name, text, error: `no ${dataKey} key` };
   const read = parseDocument(text);
   if ('problem' in read) return { configMap: name, text, error: read.problem };
   const { kind } = read.document.spec;

@@ -5,12 +5,13 @@
  */
 import { stringify } from 'yaml';
 import { z } from 'zod';
+import { isNamespaceName } from '../../config/values.ts';
 import { type BackendKind, backendKinds, type GpuPool } from '../../domain.ts';
 import { completedPool, instanceFields, problemOfPool, taintFields } from '../../drivers/kserve/settings/pool.ts';
 import { checkData, parseYaml } from '../../drivers/yaml.ts';
 import { parseEndpoint } from '../../endpoint.ts';
 import { quoted } from '../../errors.ts';
-import { isNamespaceName, isObjectName } from '../../kubernetes/resource.ts';
+import { isObjectName } from '../../kubernetes/resource.ts';
 import type { BackendOrigin } from '../backend.ts';
 import { given } from '../registry.ts';
 

@@ -4,7 +4,7 @@ import type { ConfigMap } from '../../kubernetes/resource.ts';
 import type { Source } from '../../live/source.ts';
 import type { Backend } from '../backend.ts';
 import type { Registry } from '../registry.ts';
-import { type Filed, readFiled } from './configMap.ts';
+import { type Filed, readFiled, textIn } from './configMap.ts';
 import type { BackendDocument } from './document.ts';
 
 export interface FollowOptions {
@@ -30,9 +30,9 @@ export function followDocuments({ registry, configMaps, build, log }: FollowOpti
   let seen: readonly ConfigMap[] | undefined;
 
   function entryOf(configMap: ConfigMap): Entry {
+    const before = entries.get(configMap.metadata.name);
+    if (before && before.text === textIn(configMap)) return before;
     const filed = readFiled(configMap);
-    const before = entries.get(filed.configMap);
-    if (before && before.text === filed.text) return before;
     if (!filed.document) return filed;
     const { kind } = filed.document.spec;
     if (registry.isStatic(kind)) {

@@ -1,8 +1,17 @@
 /** Adding and removing backends while the gateway runs: each is a document in a ConfigMap, written as the caller. */
 import type { Call } from '../../call.ts';
-import { conflict, GatewayError, invalidRequest, modelNotFound, quoted, unsupported } from '../../errors.ts';
+import { isNamespaceName } from '../../config/values.ts';
+import {
+  conflict,
+  GatewayError,
+  invalidRequest,
+  modelNotFound,
+  quoted,
+  unlessMissing,
+  unsupported,
+} from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
-import { type ConfigMap, configMaps, isNamespaceName } from '../../kubernetes/resource.ts';
+import { type ConfigMap, configMaps } from '../../kubernetes/resource.ts';
 import { until } from '../../live/until.ts';
 import type { Actions } from '../actions.ts';
 import { backendNamed, given } from '../registry.ts';
@@ -119,10 +128,7 @@ async function documentAt(
   name: string,
   namespace: string,
 ): Promise<ConfigMap | undefined> {
-  const there = await client.get(call, configMaps, name, namespace).catch(error => {
-    if (error instanceof GatewayError && error.code === 'not_found') return undefined;
-    throw error;
-  });
+  const there = await unlessMissing(client.get(call, configMaps, name, namespace));
   if (there && !isDocument(there)) {
     throw conflict(
       `ConfigMap ${namespace}/${name} exists but is not labelled as a backend document; label or remove it by hand`,

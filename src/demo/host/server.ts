@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Clock } from './clock.ts';
 import { type Fault, faultPlan } from './faults.ts';
+import { listenOnLoopback } from './loopback.ts';
+import { createRecording, parsedBody } from './recording.ts';
 import type { Reply } from './reply.ts';
 import { send } from './sending.ts';
 
@@ -68,16 +68,12 @@ export interface Host extends AsyncDisposable {
 export async function startHost(options: HostOptions): Promise<Host> {
   const { clock } = options;
   const faults = faultPlan();
-  const requests: RecordedRequest[] = [];
-  const waiting = new Set<() => void>();
+  const recording = createRecording<RecordedRequest>();
   const closing = new AbortController();
 
   const server = createServer((request, response) => void take(request, response));
-  server.keepAliveTimeout = 0;
-  server.requestTimeout = 0;
-  let port = options.port ?? 0;
   let life = new AbortController();
-  await start();
+  const loopback = await listenOnLoopback(server, options.port);
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
@@ -96,8 +92,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       await closed;
       return response.writableFinished ? ('answered' as const) : ('cut' as const);
     });
-    requests.push({ ...incoming, body: parsed(raw), at: clock.now(), ended });
-    for (const look of waiting) look();
+    recording.add({ ...incoming, body: parsedBody(raw), at: clock.now(), ended });
   }
 
   async function respond(incoming: Incoming, response: ServerResponse, signals: Signals): Promise<void> {
@@ -118,20 +113,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
   async function start(version?: string): Promise<void> {
     if (version !== undefined) options.become(version);
     life = new AbortController();
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    port = (server.address() as AddressInfo).port;
+    await loopback.start();
   }
 
-  async function stop(): Promise<void> {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    life.abort();
-    options.forget();
-    await closed;
-  }
+  const stop = () =>
+    loopback.stop(() => {
+      life.abort();
+      options.forget();
+    });
 
   async function close(): Promise<void> {
     closing.abort();
@@ -139,20 +128,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 
   return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    requested(path, nth = 1) {
-      const { promise, resolve } = Promise.withResolvers<RecordedRequest>();
-      const look = () => {
-        const found = requests.filter(request => request.path === path)[nth - 1];
-        if (!found) return;
-        waiting.delete(look);
-        resolve(found);
-      };
-      waiting.add(look);
-      look();
-      return promise;
-    },
+    url: `http://127.0.0.1:${loopback.port}`,
+    requests: recording.requests,
+    requested: (path, nth = 1) => recording.requested(request => request.path === path, nth),
     fault: faults.add,
     stop,
     start,
@@ -185,15 +163,6 @@ export function decoded(part: string): string {
     return decodeURIComponent(part);
   } catch {
     return part;
-  }
-}
-
-function parsed(raw: string): unknown {
-  if (raw === '') return undefined;
-  try {
-    return JSON.parse(raw);
-  } catch {
-    return raw;
   }
 }
 

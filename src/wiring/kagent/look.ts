@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, unlessMissing } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import type { Resource } from '../../kubernetes/resource.ts';
 import { type Index, indexOf } from './match.ts';
@@ -40,16 +40,6 @@ async function list({ client, namespace }: Place, call: Call, resource: Resource
   if (!items) return undefined;
   const index = indexOf(items.map(object => rowOf(object, resource, namespace)));
   return { resource, index, objects: new Map(items.map(object => [object.metadata.name, object])) };
-}
-
-/** What was asked for; undefined when it is not there. */
-export async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
 }
 
 export const codeOf = (error: unknown) => (error instanceof GatewayError ? error.code : undefined);

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts';
-import { unavailable } from '../../errors.ts';
+import { unavailable, unlessMissing } from '../../errors.ts';
 import { type Secret, secrets } from '../../kubernetes/resource.ts';
-import { codeOf, type Place, unlessMissing } from './look.ts';
+import { codeOf, type Place } from './look.ts';
 import { isOurs, type Row } from './modelConfig.ts';
 import { placeholderNameOf } from './names.ts';
 import { placeholderSecret } from './shapes.ts';

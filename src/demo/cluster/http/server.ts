@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { listenOnLoopback } from '../../host/loopback.ts';
+import { createRecording, parsedBody } from '../../host/recording.ts';
 import { document, type Reply } from '../../host/reply.ts';
 import { send } from '../../host/sending.ts';
 import { failure, reasons, StatusError } from '../status.ts';
@@ -60,14 +60,10 @@ const remembered = 10_000;
 /** A real server on loopback, which meets faults, records what it is asked, and can be stopped and started. */
 export async function startServer({ api, faults, tls, ...options }: ServerOptions): Promise<ApiServer> {
   const { clock } = api;
-  const requests: RecordedRequest[] = [];
-  const looking = new Set<() => void>();
+  const recording = createRecording<RecordedRequest>(remembered);
   const take = (request: IncomingMessage, response: ServerResponse) => void taken(request, response);
   const server = tls ? createTlsServer(tls, take) : createServer(take);
-  server.keepAliveTimeout = 0;
-  server.requestTimeout = 0;
-  let port = options.port ?? 0;
-  await start();
+  const loopback = await listenOnLoopback(server, options.port);
 
   async function taken(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
@@ -93,13 +89,11 @@ export async function startServer({ api, faults, tls, ...options }: ServerOption
       path,
       query,
       headers,
-      body: parsed(raw.toString()),
+      body: parsedBody(raw.toString()),
       at: clock.now(),
       ended,
     };
-    requests.push(recorded);
-    if (requests.length > remembered) requests.shift();
-    for (const look of looking) look();
+    recording.add(recorded);
 
     const fault = faults.meet(recorded);
     const cut = () => void response.destroy();
@@ -137,40 +131,17 @@ export async function startServer({ api, faults, tls, ...options }: ServerOption
     await send(response, reply, shape, clock, gone);
   }
 
-  async function start(): Promise<void> {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    port = (server.address() as AddressInfo).port;
-  }
-
-  async function stop(): Promise<void> {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  }
-
   return {
     get port() {
-      return port;
+      return loopback.port;
     },
-    requests,
+    requests: recording.requests,
     requested(match, nth = 1) {
-      const { promise, resolve } = Promise.withResolvers<RecordedRequest>();
       const wanted = Object.entries(match) as [keyof RecordedRequest, unknown][];
-      const look = () => {
-        const found = requests.filter(request => wanted.every(([field, value]) => request[field] === value))[nth - 1];
-        if (!found) return;
-        looking.delete(look);
-        resolve(found);
-      };
-      looking.add(look);
-      look();
-      return promise;
+      return recording.requested(request => wanted.every(([field, value]) => request[field] === value), nth);
     },
-    start,
-    stop,
+    start: loopback.start,
+    stop: () => loopback.stop(),
   };
 }
 
@@ -187,15 +158,6 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
     return await buffer(request);
   } catch {
     return undefined;
-  }
-}
-
-function parsed(raw: string): unknown {
-  if (raw === '') return undefined;
-  try {
-    return JSON.parse(raw);
-  } catch {
-    return raw;
   }
 }
 
