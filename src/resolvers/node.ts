@@ -101,7 +101,7 @@ builder.node(NodeInfoRef, {
     cachedModels: t.field({
       type: [ModelRef],
       nullable: true,
-      description: 'Models whose files it can read: on itself, or on a volume it shares.',
+      description: 'Models whose files it can read: its own, or on a volume that it can mount.',
       resolve: async (node, _, { gateway, call }) => {
         const { rows } = await askBackends(call, capableBackends(gateway.registry, node.backend), 'models');
         return rows.filter(model => isOn(model, node));
@@ -110,10 +110,12 @@ builder.node(NodeInfoRef, {
   }),
 });
 
-/** Whether a machine has a model's files. What names no machine is on the only one there is, or on a shared volume. */
-const isOn = (model: Model, { name, cache }: NodeInfo) =>
-  model.downloaded !== false &&
-  (model.node === undefined ? !cache?.claim || cache.shared !== false : model.node === name);
+/**
+ * Whether a machine can read a model's files. A host is one machine, and its models name none. What has a path in a volume
+ * and names no machine is wherever that volume can be mounted.
+ */
+const isOn = ({ downloaded, node, path }: Model, { name, cache }: NodeInfo) =>
+  downloaded !== false && (node === undefined ? path === undefined || cache !== undefined : node === name);
 
 const NodeList = listType('NodeList', NodeInfoRef, 'Machines');
 const NodesEvent = listEventType('NodesEvent', NodeInfoRef, 'Machines');
