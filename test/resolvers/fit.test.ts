@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parse, subscribe } from 'graphql';
 import { backendError, modelNotFound } from '../../src/errors.ts';
-import { schema } from '../../src/resolvers/schema.ts';
-import { callOf } from '../support/backends.ts';
 import { startFaces } from '../support/faces.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { askGraph } from '../support/graph.ts';
+import { openStream, startServer } from '../support/server.ts';
 import { qwenPreset, servingDriver } from '../support/serving.ts';
 
 /** A backend of `count` presets, `count` models served by each of the first two, and `count` machines. */
@@ -95,8 +93,6 @@ test('presets of a backend that checks no fits are there, their fits are refused
 test('why it does not fit is asked of the same question as the fit, and only when it is asked for', async () => {
   const { kserve, gateway } = world(1);
   const asked: unknown[] = [];
-  const own = kserve.explain?.bind(kserve);
-  assert.ok(own);
   kserve.script.explain = async (_call, request) => {
     asked.push(request);
     return { backend: 'kserve', model: 'a/b', obstacles: [], nodes: [], sizes: [] };
@@ -189,35 +185,23 @@ test('a machine has the models on it and on the volumes it can mount, as far as 
   assert.deepEqual(own.data.nodes.items, [{ cachedModels: [{ name: 'a:1b' }, { name: 'b:1b' }] }]);
 });
 
-interface PresetsEvent {
-  readonly snapshot: boolean;
-  readonly items: readonly { readonly name: string }[];
-  readonly removed: readonly string[];
-}
-
 test('presets are told as they come and go', { timeout: 10_000 }, async () => {
   const { kserve, gateway } = world(2);
-  const source = 'subscription ($backend: String) { presets(backend: $backend) { snapshot items { name } removed } }';
-  const follow = (backend?: string) =>
-    subscribe({
-      schema,
-      document: parse(source),
-      contextValue: { gateway, call: callOf() },
-      variableValues: { backend },
-    });
+  await using server = await startServer({ gateway });
+  const query = 'subscription ($backend: String) { presets(backend: $backend) { snapshot items { name } removed } }';
+  const follow = (backend: string) => openStream(server.graphqlUrl, { query, variables: { backend } });
   const refused = await follow('ollama');
-  assert.ok('errors' in refused);
-  assert.match(refused.errors?.[0]?.message ?? '', /operation not supported: presets/);
+  const [error] = (await refused.nextPayload('the refusal')).errors;
+  assert.equal(error.message, 'operation not supported: presets');
+  refused.leave();
 
   const events = await follow('kserve');
-  assert.ok(Symbol.asyncIterator in events);
-  const next = async () => JSON.parse(JSON.stringify((await events.next()).value.data.presets)) as PresetsEvent;
-  const first = await next();
-  assert.deepEqual([first.snapshot, first.items], [true, [{ name: 'p0' }, { name: 'p1' }]]);
-  const second = next();
+  const { data: first } = await events.nextPayload('the first event');
+  assert.deepEqual(first.presets, { snapshot: true, items: [{ name: 'p0' }, { name: 'p1' }], removed: [] });
   kserve.world.presets = [...kserve.world.presets.slice(1), { ...qwenPreset, name: 'new' }];
   for (const backend of gateway.registry.backends) backend.changed();
-  const { snapshot, items, removed } = await second;
-  assert.deepEqual([snapshot, items, removed.length], [false, [{ name: 'new' }], 1]);
-  await events.return(undefined);
+  const { data: second } = await events.nextPayload('the change');
+  const gone = Buffer.from('Preset:kserve/p0').toString('base64');
+  assert.deepEqual(second.presets, { snapshot: false, items: [{ name: 'new' }], removed: [gone] });
+  events.leave();
 });
