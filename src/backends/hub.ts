@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts';
-import type { FitResult, SearchResult } from '../domain.ts';
-import type { Driver } from '../drivers/driver.ts';
+import type { FitExplanation, FitResult, SearchResult } from '../domain.ts';
+import type { Driver, FitRequest } from '../drivers/driver.ts';
 import { conflict, invalidRequest } from '../errors.ts';
 import type { Rows } from '../live/events.ts';
 import type { Actions } from './actions.ts';
@@ -41,8 +41,14 @@ export interface FitInput {
   readonly backend?: string | null | undefined;
 }
 
-/** Whether and where a model or a preset can be served. That it cannot is an answer. */
-export async function checkFit({ registry }: Actions, call: Call, input: FitInput): Promise<FitResult> {
+/** A question about the fit of a model, and the driver that it is for. */
+interface FitQuestion {
+  /** Its capabilities promise the methods. */
+  readonly driver: Driver & Required<Pick<Driver, 'checkFit' | 'explain'>>;
+  readonly request: FitRequest;
+}
+
+function fitQuestion({ registry }: Actions, input: FitInput): FitQuestion {
   const capable = capableBackends(registry, input.backend, 'fitCheck');
   if (capable.length > 1) {
     const names = capable.map(({ name }) => name).join(', ');
@@ -50,7 +56,17 @@ export async function checkFit({ registry }: Actions, call: Call, input: FitInpu
   }
   const request = { model: given(input.model), preset: given(input.preset), node: given(input.node) };
   if (!request.model && !request.preset) throw invalidRequest('model or preset is required');
-  // Its capabilities promise the method.
-  const { driver } = capable[0] as { driver: Driver & Required<Pick<Driver, 'checkFit'>> };
+  return { driver: capable[0]?.driver as FitQuestion['driver'], request };
+}
+
+/** Whether and where a model or a preset can be served. That it cannot is an answer. */
+export async function checkFit(actions: Actions, call: Call, input: FitInput): Promise<FitResult> {
+  const { driver, request } = fitQuestion(actions, input);
   return driver.checkFit(call, request);
+}
+
+/** What stands in the way of a model or a preset, and what would change it. */
+export async function explainFit(actions: Actions, call: Call, input: FitInput): Promise<FitExplanation> {
+  const { driver, request } = fitQuestion(actions, input);
+  return driver.explain(call, request);
 }

@@ -84,3 +84,41 @@ export interface FitResult {
   /** `scan`, `index`, `unknown`, `oci-image`: what says whether they are. */
   readonly cacheSource?: string | undefined;
 }
+
+/** One thing that stands in the way of a model. */
+export interface FitObstacle {
+  /** A word for programs, such as `taint` or `memory`. */
+  readonly code: string;
+  /** As refusals say it. */
+  readonly text: string;
+  /** What would take it away. */
+  readonly change: string;
+}
+
+/** What stands in the way of a model, node by node and size by size, and what would change it. */
+export interface FitExplanation {
+  readonly backend: string;
+  /** Repository of the weights. */
+  readonly model: string;
+  readonly preset?: string | undefined;
+  /** What concerns no node or size of its own. */
+  readonly obstacles: readonly FitObstacle[];
+  /** By name; all of the cluster, or the one that was asked for. */
+  readonly nodes: readonly ExplainedNode[];
+  /** What the pool can grow by, the smallest first; empty when that is not known, and when a node was asked for. */
+  readonly sizes: readonly ExplainedSize[];
+}
+
+interface ExplainedNode {
+  readonly node: string;
+  /** Nothing stands in the way of the model there. */
+  readonly eligible: boolean;
+  /** All of it, in the order of the rules. */
+  readonly obstacles: readonly FitObstacle[];
+}
+
+interface ExplainedSize {
+  readonly instanceType: string;
+  /** All of it, in the order of the rules; empty when it fits. */
+  readonly obstacles: readonly FitObstacle[];
+}

@@ -4,6 +4,7 @@ import type {
   BackendKind,
   BackendStatus,
   Capabilities,
+  FitExplanation,
   FitResult,
   LoadedModel,
   Loading,
@@ -39,7 +40,7 @@ interface SearchRequest {
 }
 
 /** A model, a preset, or both; and the node when it is to be that one. None is blank. */
-interface FitRequest {
+export interface FitRequest {
   readonly model?: string | undefined;
   readonly preset?: string | undefined;
   readonly node?: string | undefined;
@@ -109,6 +110,10 @@ export interface Driver {
   /**
    * Whether and where a model can be served. That it cannot is an answer; `not_found` is a repository that neither the hub
    * nor a preset knows, `invalid_request` one that its token may not read. Has `fitCheck`.
+   *
+   * One answer may ask for many, all with the same `call`: what they have in common is read once for it.
    */
   checkFit?(call: Call, request: FitRequest): Promise<FitResult>;
+  /** What stands in the way of a model, and what would change it. Throws as `checkFit` does. Has `fitCheck`. */
+  explain?(call: Call, request: FitRequest): Promise<FitExplanation>;
 }

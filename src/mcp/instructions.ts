@@ -16,8 +16,8 @@ const sentences: readonly { readonly about?: readonly string[]; readonly text: s
     text: 'Downloads take long: pull_model answers with a job at once, and get_job tells how far it is.',
   },
   {
-    about: ['list_presets', 'search_models', 'check_fit', 'list_nodes'],
-    text: 'On kserve, look before you load: list_presets and search_models find what can be served, check_fit says whether and where it fits, list_nodes shows the machines.',
+    about: ['list_presets', 'search_models', 'check_fit', 'explain_fit', 'list_nodes'],
+    text: 'On kserve, look before you load: list_presets and search_models find what can be served, check_fit says whether and where it fits, explain_fit why not and what would change it, list_nodes shows the machines.',
   },
   { text: 'A refusal begins with its code and a colon, such as `not_found:`; the sentence after it says what to do.' },
 ];

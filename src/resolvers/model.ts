@@ -1,5 +1,6 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/actions.ts';
+import { askBackends } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
 import type { InventoryRefresh, Job, Model } from '../domain.ts';
@@ -10,7 +11,7 @@ import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
 import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
-import { BackendRef, JobRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
+import { BackendRef, JobRef, LoadedModelRef, ModelRef, PresetRef, placedId } from './refs.ts';
 import { FitResultRef } from './serving/fit.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
 import { TargetRef } from './serving/pool.ts';
@@ -55,6 +56,16 @@ builder.node(ModelRef, {
     node: t.exposeString('node', { nullable: true, description: 'Name of the machine its files are on.' }),
     path: t.exposeString('path', { nullable: true, description: 'Where its files are.' }),
     preset: t.exposeString('preset', { nullable: true, description: 'Name of the preset it is served by.' }),
+    presetObject: t.field({
+      type: PresetRef,
+      nullable: true,
+      description: 'The preset it is served by; null when there is none, or it is not offered any more.',
+      resolve: async ({ preset, backend }, _, { gateway, call }) => {
+        if (preset === undefined) return undefined;
+        const { rows } = await askBackends(call, capableBackends(gateway.registry, backend), 'presets');
+        return rows.find(({ name }) => name === preset);
+      },
+    }),
     downloaded: t.exposeBoolean('downloaded', {
       nullable: true,
       description: 'Whether its files are there; null where the backend lists nothing else.',

@@ -1,13 +1,13 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
-import type { NodeCache, NodeInfo } from '../domain.ts';
+import type { Model, NodeCache, NodeInfo } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
-import { BackendRef, LoadedModelRef, NodeInfoRef, placedId } from './refs.ts';
+import { BackendRef, LoadedModelRef, ModelRef, NodeInfoRef, placedId } from './refs.ts';
 import { TargetRef } from './serving/pool.ts';
 
 /** Unknown is null here and 0 in the old faces. */
@@ -98,8 +98,24 @@ builder.node(NodeInfoRef, {
         return rows.filter(loaded => loaded.node === undefined || loaded.node === node.name);
       },
     }),
+    cachedModels: t.field({
+      type: [ModelRef],
+      nullable: true,
+      description: 'Models whose files it can read: its own, or on a volume that it can mount.',
+      resolve: async (node, _, { gateway, call }) => {
+        const { rows } = await askBackends(call, capableBackends(gateway.registry, node.backend), 'models');
+        return rows.filter(model => isOn(model, node));
+      },
+    }),
   }),
 });
+
+/**
+ * Whether a machine can read a model's files. A host is one machine, and its models name none. What has a path in a volume
+ * and names no machine is wherever that volume can be mounted.
+ */
+const isOn = ({ downloaded, node, path }: Model, { name, cache }: NodeInfo) =>
+  downloaded !== false && (node === undefined ? path === undefined || cache !== undefined : node === name);
 
 const NodeList = listType('NodeList', NodeInfoRef, 'Machines');
 const NodesEvent = listEventType('NodesEvent', NodeInfoRef, 'Machines');

@@ -71,6 +71,7 @@ test(
     assert.equal((await ask('list_presets')).presets[0].name, 'qwen3-14b');
     assert.equal((await ask('search_models', { query: 'qwen3', limit: '5' })).results[0].id, 'Qwen/Qwen3-14B-AWQ');
     assert.equal((await ask('check_fit', { preset: 'qwen3-14b' })).fits, true);
+    assert.equal((await ask('explain_fit', { preset: 'qwen3-14b' })).nodes[0].obstacles[0].code, 'not-ready');
     assert.deepEqual(await ask('unload_model', { model: 'rich:7b' }), {
       backend: 'ollama',
       model: 'rich:7b',

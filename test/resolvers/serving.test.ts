@@ -17,6 +17,7 @@ const questions = [
   ['listPresets', {}, 'presets'],
   ['searchModels', { query: 'qwen3' }, 'search'],
   ['fitCheck', { model: 'Qwen/Qwen3-14B-AWQ' }, 'fit check'],
+  ['explainFit', { model: 'Qwen/Qwen3-14B-AWQ' }, 'fit check'],
 ] as const;
 
 test('without a backend the question is refused, also when it names one', async () => {
@@ -47,7 +48,7 @@ test('a backend that can is asked, the others are not mentioned', async () => {
   assert.deepEqual(Object.keys((await send('GET presets')).json), ['presets']);
   assert.deepEqual(Object.keys((await send('GET search?q=qwen3')).json), ['query', 'results']);
   assert.equal((await send('POST models/fit-check', { preset: 'qwen3-14b' })).json.backend, 'kserve');
-  assert.deepEqual(kserve.asked, ['presets', 'search qwen3', 'checkFit']);
+  assert.deepEqual(kserve.asked, ['presets', 'search qwen3', 'checkFit qwen3-14b']);
   for (const [name, asks, lack] of questions) {
     assert.equal(await faces.refusal(name, { ...asks, backend: 'ollama' }), unsupported(lack));
   }

@@ -87,6 +87,10 @@ const cases: Readonly<Record<string, Case>> = {
     asks: { model: 'Qwen/Qwen3-14B-AWQ', preset: 'qwen3-14b', node: 'gpu-1' },
     refusal: { asks: { preset: 'qwen3-14b', backend: 'ollama' }, code: 'unsupported' },
   },
+  explainFit: {
+    asks: { model: 'Qwen/Qwen3-14B-AWQ', preset: 'qwen3-14b', node: 'gpu-1' },
+    refusal: { asks: { preset: 'qwen3-14b', backend: 'ollama' }, code: 'unsupported' },
+  },
   wireModel: {
     asks: { model: 'chat:8b', apiKeySecret: 'key' },
     refusal: { asks: { model: 'chat:8b', apiKeyPassthrough: true, apiKeySecret: 'key' }, code: 'invalid_request' },

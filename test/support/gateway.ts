@@ -30,7 +30,18 @@ export const testBuild: Build = { version: '1.2.3', commit: 'abc1234', built: '2
 /** The methods of a driver that a test can replace. */
 type Scripted = Pick<
   Required<Driver>,
-  'describe' | 'models' | 'loaded' | 'pull' | 'load' | 'unload' | 'remove' | 'nodes' | 'presets' | 'search' | 'checkFit'
+  | 'describe'
+  | 'models'
+  | 'loaded'
+  | 'pull'
+  | 'load'
+  | 'unload'
+  | 'remove'
+  | 'nodes'
+  | 'presets'
+  | 'search'
+  | 'checkFit'
+  | 'explain'
 >;
 
 export interface FakeDriver extends Driver {
@@ -97,9 +108,9 @@ export function fakeDriver({
   function method<M extends keyof Scripted>(key: M, own: Scripted[M]): Scripted[M] {
     const run = (
       call: Call,
-      request?: { readonly model?: string; readonly name?: string; readonly query?: string },
+      request?: { readonly model?: string; readonly name?: string; readonly query?: string; readonly preset?: string },
     ) => {
-      const target = request?.model ?? request?.name ?? request?.query;
+      const target = request?.model ?? request?.name ?? request?.query ?? request?.preset;
       asked.push(target === undefined ? key : `${key} ${target}`);
       const chosen = (script[key] ?? own) as (...args: unknown[]) => unknown;
       return chosen(call, request);
@@ -135,6 +146,20 @@ export function fakeDriver({
       tokenConfigured: false,
       ...(preset !== undefined && { preset }),
       ...(node !== undefined && { node }),
+    })),
+    explain: method('explain', async (_call, { model = '', preset, node = `${name}-host` }) => ({
+      backend: name,
+      model: model || (world.presets.find(each => each.name === preset)?.model ?? ''),
+      ...(preset !== undefined && { preset }),
+      obstacles: [{ code: 'gated', text: 'the repository is gated', change: 'give the backend a token' }],
+      nodes: [
+        {
+          node,
+          eligible: false,
+          obstacles: [{ code: 'not-ready', text: 'not ready', change: 'its Ready condition turns True' }],
+        },
+      ],
+      sizes: [{ instanceType: 'g6.xlarge', obstacles: [] }],
     })),
     pull: method('pull', async function* (_call, { model }) {
       yield { status: 'downloading', bytesCompleted: 50, bytesTotal: 100 };

@@ -1,15 +1,23 @@
-import { checkFit } from '../../backends/hub.ts';
+import { checkFit, type FitInput } from '../../backends/hub.ts';
+import type { Call } from '../../call.ts';
 import type { FitResult } from '../../domain.ts';
-import { optionalReferenceArg } from '../arguments.ts';
 import { backendView } from '../backend.ts';
-import { builder, faces } from '../builder.ts';
+import { builder, type Context, faces, type Gateway } from '../builder.ts';
 import { BackendRef } from '../refs.ts';
+import { fitArgs } from './arguments.ts';
+import { FitExplanationRef, sharedExplanation } from './explanation.ts';
+import { shareReads } from './shared.ts';
 
 // Unknown is null here; the old faces always write a number and a verdict.
 const zeroWhenUnknown = faces({ whenNull: 0 });
 const falseWhenUnknown = faces({ whenNull: false });
 
-export const FitResultRef = builder.objectRef<FitResult>('FitResult').implement({
+/** A fit, and what was asked for where that is known: why it is so is asked of the same question. */
+interface FitView extends FitResult {
+  readonly asked?: FitInput | undefined;
+}
+
+export const FitResultRef = builder.objectRef<FitView>('FitResult').implement({
   description: 'Whether a model can be served, where, and what was compared with what.',
   fields: t => {
     const bytes = (
@@ -83,21 +91,33 @@ export const FitResultRef = builder.objectRef<FitResult>('FitResult').implement(
         nullable: true,
         description: 'What says whether they are: `scan`, `index`, `oci-image`, or that it is `unknown`.',
       }),
+      whyNot: t.field({
+        type: FitExplanationRef,
+        nullable: true,
+        description: 'What stands in the way on every node and every size of the pool, and what would change it.',
+        resolve: ({ asked, model, preset, backend }, _, context) =>
+          sharedExplanation(context, { ...(asked ?? { model, preset }), backend }),
+      }),
     };
   },
 });
+
+const shared = shareReads<FitView>();
+
+/** A fit for one row of an answer: rows that ask the same are told the same. */
+export const sharedFit = ({ gateway, call }: Context, asked: FitInput): Promise<FitView> =>
+  shared(call, asked, () => viewOf(gateway, call, asked));
+
+async function viewOf(gateway: Gateway, call: Call, asked: FitInput): Promise<FitView> {
+  return { ...(await checkFit(gateway, call, asked)), asked };
+}
 
 builder.queryField('checkFit', t =>
   t.field({
     type: FitResultRef,
     nullable: true,
     description: 'Whether and where a model or a preset can be served. That it cannot is an answer.',
-    args: {
-      model: optionalReferenceArg(t.arg, 'model', 'Repository of the model, `owner/name`.'),
-      preset: optionalReferenceArg(t.arg, 'preset', 'Name of a preset, in place of the model or beside it.'),
-      node: optionalReferenceArg(t.arg, 'node', 'Name of the only node to look at; all of them when absent.'),
-      backend: t.arg.string({ description: 'Name of the backend. Only needed where several check fits.' }),
-    },
-    resolve: (_root, args, { gateway, call }) => checkFit(gateway, call, args),
+    args: fitArgs(t.arg),
+    resolve: (_root, args, { gateway, call }) => viewOf(gateway, call, args),
   }),
 );

@@ -2,11 +2,13 @@ import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends } from '../../backends/ask.ts';
 import { capableBackends } from '../../backends/registry.ts';
 import type { Preset } from '../../domain.ts';
-import { onlyBackendArg, pageArgs } from '../arguments.ts';
+import { rowsEvents } from '../../live/events.ts';
+import { onlyBackendArg, optionalReferenceArg, pageArgs } from '../arguments.ts';
 import { backendView } from '../backend.ts';
 import { builder, enumValues } from '../builder.ts';
-import { findRow, listType, pageOf, readList } from '../lists.ts';
+import { findRow, followList, listEventType, listType, pageOf, readList, served } from '../lists.ts';
 import { BackendRef, ModelRef, PresetRef, placedId } from '../refs.ts';
+import { FitResultRef, sharedFit } from './fit.ts';
 import { keyedLabels, LabelRef, labelsOf, TargetRef } from './pool.ts';
 
 const PresetSourceEnum = builder.enumType('PresetSource', {
@@ -42,6 +44,13 @@ builder.node(PresetRef, {
         return rows.filter(model => model.preset === name);
       },
     }),
+    fit: t.field({
+      type: FitResultRef,
+      nullable: true,
+      description: 'Whether and where it can be served now. `unsupported` where its backend checks no fits.',
+      args: { node: optionalReferenceArg(t.arg, 'node', 'Name of the only node to look at; all of them when absent.') },
+      resolve: ({ name, backend }, { node }, context) => sharedFit(context, { preset: name, node, backend }),
+    }),
     storageUri: t.exposeString('storageUri', { nullable: true, description: 'Where its weights are loaded from.' }),
     format: t.exposeString('format', { nullable: true, description: 'Such as `safetensors`.' }),
     contextLength: t.exposeInt('contextLength', {
@@ -74,6 +83,7 @@ builder.node(PresetRef, {
 });
 
 const PresetList = listType('PresetList', PresetRef, 'Presets');
+const PresetsEvent = listEventType('PresetsEvent', PresetRef, 'Presets');
 const idOf = (preset: Preset) => encodeGlobalID('Preset', placedId(preset));
 
 builder.queryField('presets', t =>
@@ -86,5 +96,16 @@ builder.queryField('presets', t =>
       const backends = capableBackends(context.gateway.registry, backend, 'presets');
       return pageOf(await readList(context, backends, 'presets'), page, idOf);
     },
+  }),
+);
+
+builder.subscriptionField('presets', t =>
+  t.field({
+    type: PresetsEvent,
+    description: 'Presets, as they come, change and go.',
+    args: { backend: onlyBackendArg(t.arg) },
+    subscribe: (_root, { backend }, { gateway }) =>
+      served(rowsEvents(followList(gateway.registry, backend, 'presets', 'presets'), placedId)),
+    resolve: payload => payload,
   }),
 );
