@@ -21,7 +21,7 @@ export function addressOf({ name, namespace, published = [], gatewayEndpoint }: 
     : `http://${workloadService(name)}.${namespace}.svc.cluster.local:8000`;
 }
 
-export const workloadService = (name: string) => `${name}-kserve-workload-svc`;
+const workloadService = (name: string) => `${name}-kserve-workload-svc`;
 
 /** Whether an address is only one inside its cluster. Everything else is routed there by a Gateway. */
 export const isClusterLocal = (address: string) => /\.svc(\.|$)/i.test(hostOf(address));

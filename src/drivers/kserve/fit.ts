@@ -11,7 +11,7 @@ import type { HubFacts } from './hub/facts.ts';
 import type { JudgedNode, NodeRules } from './nodes.ts';
 
 export type { CacheContent } from './fit/cached.ts';
-export { type FitQuestion, type FitRequest, questionOf } from './fit/question.ts';
+export { type FitQuestion, questionOf } from './fit/question.ts';
 
 /** What a fit is judged by. */
 export interface FitFacts extends NodeRules {

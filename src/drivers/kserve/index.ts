@@ -1,6 +1,6 @@
 /** KServe: models served by LLMInferenceServices of one namespace of a cluster. Everything but the Hub is watched. */
 import type { Logger } from 'pino';
-import { type Call, createCall } from '../../call.ts';
+import { createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
 import type {
   AgentAccess,
@@ -21,7 +21,7 @@ import type { Source } from '../../live/source.ts';
 import type { Driver } from '../driver.ts';
 import { addressOf, isClusterLocal } from './address.ts';
 import { discoveryNote } from './discovery.ts';
-import type { CacheContent, FitRequest } from './fit.ts';
+import type { CacheContent } from './fit.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
 import { type CacheCount, nodeInfos } from './nodes.ts';
@@ -29,7 +29,6 @@ import { answeredPreset, type PresetList } from './presets.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded, servedAsModel } from './served.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
-import type { Explanation } from './whyNot.ts';
 import { deriveSeen } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
@@ -58,11 +57,6 @@ export interface KserveOptions {
   readonly hub?: Hub | undefined;
 }
 
-export interface KserveDriver extends Driver {
-  /** What stands in the way of a model, node by node and size by size. Throws as `checkFit` does. */
-  explain(call: Call, request: FitRequest): Promise<Explanation>;
-}
-
 const name = 'kserve';
 const version = apiVersionOf(llmInferenceServices);
 const capabilities: Capabilities = {
@@ -85,7 +79,7 @@ const unseen: CacheView = {
 };
 
 /** Throws a `ConfigError` for flags that make no sense. */
-export function createKserveDriver(options: KserveOptions): KserveDriver {
+export function createKserveDriver(options: KserveOptions): Driver {
   const { client, watches, registered, target, ownNamespace, log } = options;
   const flags = checkFlags(options.flags);
   const discovery = discoveryRefOf(flags, registered, ownNamespace);

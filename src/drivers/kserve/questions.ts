@@ -1,25 +1,18 @@
 /** What is answered on demand: whether a model fits, why it does not, and what the Hub has. */
 import type { Call } from '../../call.ts';
-import type { FitResult, SearchResult } from '../../domain.ts';
+import type { FitExplanation, FitResult, SearchResult } from '../../domain.ts';
 import { asGatewayError, GatewayError, unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { configMaps } from '../../kubernetes/resource.ts';
 import type { Source } from '../../live/source.ts';
+import type { FitRequest } from '../driver.ts';
 import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './discovery.ts';
-import {
-  type CacheContent,
-  type FitFacts,
-  type FitQuestion,
-  type FitRequest,
-  judgeFit,
-  questionOf,
-  withCache,
-} from './fit.ts';
+import { type CacheContent, type FitFacts, type FitQuestion, judgeFit, questionOf, withCache } from './fit.ts';
 import { isRepository, parseReference } from './hub/reference.ts';
 import type { Hub } from './hub.ts';
 import { reservationsOf } from './nodes/reservations.ts';
 import { presetsServing } from './presets.ts';
-import { type Explanation, whyNot } from './whyNot.ts';
+import { whyNot } from './whyNot.ts';
 import type { Configured, Surroundings, World } from './world.ts';
 
 interface Options {
@@ -108,11 +101,18 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
       return notes.length === 0 ? result : { ...result, reason: [result.reason, ...notes].join('; ') };
     },
 
-    async explain(call: Call, request: FitRequest): Promise<Explanation> {
+    async explain(call: Call, request: FitRequest): Promise<FitExplanation> {
       const { question, facts, notes } = await settled(call, request);
-      const explanation = whyNot(question, facts);
+      const { obstacles, nodes, sizes } = whyNot(question, facts);
       const unknown = notes.map(text => ({ code: 'unknown', text, change: 'let the gateway read it' }));
-      return { ...explanation, obstacles: [...explanation.obstacles, ...unknown] };
+      return {
+        backend,
+        model: question.model,
+        preset: question.preset?.name,
+        obstacles: [...obstacles, ...unknown],
+        nodes: nodes.map(({ node, fits, obstacles }) => ({ node, eligible: fits, obstacles })),
+        sizes: sizes.map(({ instanceType, obstacles }) => ({ instanceType, obstacles })),
+      };
     },
 
     async search(call: Call, { query, limit }: { readonly query: string; readonly limit: number }) {

@@ -1,14 +1,8 @@
 /** What a fit is asked of: a preset or a repository, at a revision, perhaps on a certain node. */
 import { invalidRequest, quoted } from '../../../errors.ts';
+import type { FitRequest } from '../../driver.ts';
 import { directoryOf, isHubUri, isRepository, parseReference } from '../hub/reference.ts';
 import { choosePreset, presetsServing, type ServingPreset } from '../presets.ts';
-
-export interface FitRequest {
-  /** A repository, perhaps with a revision, or the name of a preset. */
-  readonly model?: string | undefined;
-  readonly preset?: string | undefined;
-  readonly node?: string | undefined;
-}
 
 export interface FitQuestion {
   /** As answers name it: the preset's, else the repository. */
