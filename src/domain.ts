@@ -226,4 +226,7 @@ export interface PullProgress {
   readonly status: string;
   readonly bytesCompleted: number;
   readonly bytesTotal: number;
+  /** Where it is downloaded to, and what for, as the backend decided. */
+  readonly node?: string | undefined;
+  readonly preset?: string | undefined;
 }

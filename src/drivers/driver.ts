@@ -23,6 +23,13 @@ export interface PullRequest {
   readonly node?: string | undefined;
 }
 
+/** A download that goes on at the backend. */
+export interface UnfinishedPull {
+  readonly request: PullRequest;
+  /** As `pull`, of the one that runs. */
+  follow(call: Call): AsyncIterable<PullProgress>;
+}
+
 export interface LoadRequest {
   /** The backend's own spelling. */
   readonly model: string;
@@ -95,6 +102,8 @@ export interface Driver {
   loaded?(call: Call): Promise<LoadedModel[]>;
   /** Downloads a model; ends when it is complete, throws when it is not. A later pull resumes. Has `pull`. */
   pull?(call: Call, request: PullRequest): AsyncIterable<PullProgress>;
+  /** Downloads that began before this process and are not over. Has `pull`, where they go on without it. */
+  unfinished?(call: Call): Promise<UnfinishedPull[]>;
   /** Brings a model into memory; resolves when it is there. Has `load`. */
   load?(call: Call, request: LoadRequest): Promise<void>;
   /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */

@@ -92,10 +92,16 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
     update({ phase: 'running', startedAt: new Date(now()) });
     try {
       call.signal.throwIfAborted();
-      const result = await work(call, ({ status, bytesCompleted, bytesTotal }) => {
+      const result = await work(call, ({ status, bytesCompleted, bytesTotal, node, preset }) => {
         const total = Math.max(state.bytesTotal, bytesTotal);
         const completed = Math.max(state.bytesCompleted, bytesCompleted);
-        update({ status, bytesTotal: total, bytesCompleted: total > 0 ? Math.min(completed, total) : completed });
+        update({
+          status,
+          bytesTotal: total,
+          bytesCompleted: total > 0 ? Math.min(completed, total) : completed,
+          ...(node && { node }),
+          ...(preset && { preset }),
+        });
       });
       const total = Math.max(state.bytesTotal, state.bytesCompleted);
       update({ phase: 'succeeded', bytesTotal: total, bytesCompleted: total, finishedAt: new Date(now()), result });

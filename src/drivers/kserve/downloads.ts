@@ -1,5 +1,6 @@
 /** Downloads into the cache: Jobs that go on without this process, and are found again by the next one. */
 import { type Call, cancelled, createCall } from '../../call.ts';
+import type { PullProgress } from '../../domain.ts';
 import { backendError, conflict, GatewayError, messageOf, unavailable } from '../../errors.ts';
 import { jobs, type KubernetesObject } from '../../kubernetes/resource.ts';
 import { located } from '../../kubernetes/watches.ts';
@@ -7,22 +8,13 @@ import type { Source } from '../../live/source.ts';
 import { until } from '../../live/until.ts';
 import { endedByLeaving } from '../progress.ts';
 import { type DownloadPlan, downloadJob, plannedBy } from './downloads/job.ts';
-import {
-  type DownloadProgress,
-  downloadState,
-  justCreated,
-  type LogRead,
-  logLines,
-  logWanted,
-} from './downloads/state.ts';
+import { downloadState, justCreated, type LogRead, logLines, logWanted } from './downloads/state.ts';
 import { followJob, isRefused, type JobCluster, type JobSeen } from './jobs/follow.ts';
 import { type JobView, readJob } from './jobs/job.ts';
 import { ifMissing } from './jobs/missing.ts';
 import { removeDetached } from './jobs/removal.ts';
 import { ownSelector } from './labels.ts';
 import type { KserveSettings } from './settings.ts';
-
-export type { DownloadProgress } from './downloads/state.ts';
 
 export interface DownloadsOptions extends JobCluster {
   readonly settings: Source<KserveSettings>;
@@ -44,10 +36,10 @@ export interface Downloads {
    * Creates the Job, or joins the one that downloads the same; one that is over gives way. Throws `conflict` when somebody
    * else's has its name, or when it downloads something else into the same directory.
    */
-  start(call: Call, plan: DownloadPlan): AsyncIterable<DownloadProgress>;
+  start(call: Call, plan: DownloadPlan): AsyncIterable<PullProgress>;
   /** Those that this gateway began and that are not over, by whichever process. */
   unfinished(call: Call): Promise<readonly UnfinishedDownload[]>;
-  follow(call: Call, download: UnfinishedDownload): AsyncIterable<DownloadProgress>;
+  follow(call: Call, download: UnfinishedDownload): AsyncIterable<PullProgress>;
 }
 
 /** For a Job that is over to go, in milliseconds. */
@@ -111,13 +103,13 @@ export function createDownloads({ client, watches, settings, changed }: Download
     throw unavailable(`download Job ${namespace}/${name} is over, but still there 30s after its removal; try again`);
   }
 
-  async function* started(call: Call, plan: DownloadPlan): AsyncGenerator<DownloadProgress> {
+  async function* started(call: Call, plan: DownloadPlan): AsyncGenerator<PullProgress> {
     const settings = await settingsFor(call);
     const { job, isNew } = await obtain(call, settings, plan);
     yield* progress(call, settings, job, isNew ? plan : undefined);
   }
 
-  async function* followed(call: Call, { job }: UnfinishedDownload): AsyncGenerator<DownloadProgress> {
+  async function* followed(call: Call, { job }: UnfinishedDownload): AsyncGenerator<PullProgress> {
     yield* progress(call, await settingsFor(call), job);
   }
 
@@ -126,7 +118,7 @@ export function createDownloads({ client, watches, settings, changed }: Download
     settings: KserveSettings,
     job: KubernetesObject,
     created?: DownloadPlan,
-  ): AsyncGenerator<DownloadProgress> {
+  ): AsyncGenerator<PullProgress> {
     try {
       call.signal.throwIfAborted();
       if (created) yield justCreated(created);
@@ -142,7 +134,7 @@ export function createDownloads({ client, watches, settings, changed }: Download
     const following = await followJob(cluster, call, job);
     const log = createLogReader(call, ref.namespace, pollInterval);
     let refusedSince: number | undefined;
-    let shown: DownloadProgress | undefined;
+    let shown: PullProgress | undefined;
     try {
       for (;;) {
         let seen: JobSeen;
@@ -228,7 +220,7 @@ function checkSame(running: JobView, wanted: DownloadPlan): void {
   );
 }
 
-const isSame = (one: DownloadProgress, other: DownloadProgress | undefined) =>
+const isSame = (one: PullProgress, other: PullProgress | undefined) =>
   other !== undefined &&
   one.status === other.status &&
   one.bytesCompleted === other.bytesCompleted &&

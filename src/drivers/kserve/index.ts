@@ -15,34 +15,26 @@ import type {
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
-import { createCell } from '../../live/cell.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
-import type { Source } from '../../live/source.ts';
 import type { Driver } from '../driver.ts';
 import { addressOf, isClusterLocal } from './address.ts';
 import { discoveryNote } from './discovery.ts';
-import type { CacheContent } from './fit.ts';
+import { createDownloads } from './downloads.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
-import { type CacheCount, nodeInfos } from './nodes.ts';
+import { removableDirectory } from './inventory/listing.ts';
+import { type CacheView, createInventory } from './inventory.ts';
+import { nodeInfos } from './nodes.ts';
 import { answeredPreset, type PresetList } from './presets.ts';
+import { createPulls } from './pull.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
-import { llmInferenceServices, type ServedModel, servedAsLoaded, servedAsModel } from './served.ts';
+import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
 import { deriveSeen } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
-/** What is known of the cache by looking into it. */
-interface CacheView {
-  countOn(node: string): CacheCount | undefined;
-  /** Of the claim on a node, or as a whole. */
-  contentOn(node: string | undefined): CacheContent;
-  /** The models in it, and the served ones that are not. */
-  modelsWith(around: Pick<Surroundings, 'presets' | 'served'>): readonly Model[];
-}
-
 export interface KserveOptions {
-  readonly client: Pick<KubernetesClient, 'get'>;
+  readonly client: KubernetesClient;
   readonly watches: Watches;
   readonly flags: KserveFlags;
   /** What the document that registered it says; absent for the configured one. */
@@ -51,8 +43,6 @@ export interface KserveOptions {
   /** The namespace of this process, where it has one. */
   readonly ownNamespace?: string | undefined;
   readonly log: Logger;
-  /** Absent: nobody looks into the cache. */
-  readonly inventory?: Source<CacheView> | undefined;
   /** Absent: the one of the flags. */
   readonly hub?: Hub | undefined;
 }
@@ -60,9 +50,9 @@ export interface KserveOptions {
 const name = 'kserve';
 const version = apiVersionOf(llmInferenceServices);
 const capabilities: Capabilities = {
-  pull: false,
-  pullProgress: false,
-  delete: false,
+  pull: true,
+  pullProgress: true,
+  delete: true,
   load: false,
   unload: false,
   loadedModels: true,
@@ -72,12 +62,6 @@ const capabilities: Capabilities = {
   search: true,
 };
 
-const unseen: CacheView = {
-  countOn: () => undefined,
-  contentOn: () => ({}),
-  modelsWith: () => [],
-};
-
 /** Throws a `ConfigError` for flags that make no sense. */
 export function createKserveDriver(options: KserveOptions): Driver {
   const { client, watches, registered, target, ownNamespace, log } = options;
@@ -85,11 +69,13 @@ export function createKserveDriver(options: KserveOptions): Driver {
   const discovery = discoveryRefOf(flags, registered, ownNamespace);
   const call = createCall({ log });
   const world = createWorld({ watches, call, flags, registered, discovery, log });
-  const inventory = options.inventory ?? createCell<CacheView>(unseen);
+  const place = { backend: name, target };
+  const { settings, nodes: machines, surroundings: around } = world;
+  const inventory = createInventory({ client, watches, around, settings, nodes: machines, call, ...place });
+  const downloads = createDownloads({ client, watches, settings, changed: inventory.invalidate });
   const hub =
     options.hub ??
     createHub({ endpoint: flags.hfEndpoint.replace(/\/+$/, ''), timeoutMs: flags.hfTimeout, log, token: readToken });
-  const place = { backend: name, target };
 
   async function readToken(): Promise<string | undefined> {
     const { namespace, hub } = await readValue(world.settings, call);
@@ -133,8 +119,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
 
   const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView], readonly NodeInfo[]>(
     [world.nodes, world.surroundings, inventory],
-    ([{ value, error }, { value: around }, { value: cache = unseen }], before) => {
-      if (!value || !around) return { error };
+    ([{ value, error }, { value: around }, { value: cache }], before) => {
+      if (!value || !around || !cache) return { error };
       const notes = [...around.notes.reservations, ...around.notes.cache];
       const listed = nodeInfos(value, { ...place, ...rulesIn(around), countOn: cache.countOn });
       // What is not known of a node is said with it.
@@ -146,14 +132,12 @@ export function createKserveDriver(options: KserveOptions): Driver {
 
   const models = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView], readonly Model[]>(
     [world.served, world.surroundings, inventory],
-    ([objects, { value: around }, { value: cache = unseen }], before) => {
-      if (!around) return {};
-      const listed = options.inventory
-        ? cache.modelsWith(around)
-        : around.served.map(each => servedAsModel(each, { ...place, presets: around.presets }));
+    ([objects, { value: around }, { value: cache }], before) => {
+      if (!around || !cache) return {};
+      const listed = cache.modelsWith(around);
       const error = objects.error?.code === 'not_found' ? undefined : objects.error;
       if (error && listed.length === 0) return { error };
-      return { value: keepRows<Model>(modelKey)(before, [...listed].sort(byModel)) };
+      return { value: keepRows<Model>(modelKey)(before, listed) };
     },
   );
 
@@ -174,8 +158,9 @@ export function createKserveDriver(options: KserveOptions): Driver {
     world,
     hub,
     client,
-    contentOn: node => inventory.current?.value?.contentOn(node) ?? {},
+    contentOn: async (call, node) => (await inventory.read(call)).value?.contentOn(node) ?? {},
   });
+  const pulls = createPulls({ questions, downloads });
 
   return {
     kind: 'kserve',
@@ -215,6 +200,13 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return accessTo(served, address);
     },
 
+    pull: pulls.pull,
+    unfinished: pulls.unfinished,
+    async remove(call, model) {
+      const { served } = await readValue(world.surroundings, call);
+      await inventory.remove(call, removableDirectory(model, served), model.node);
+    },
+
     checkFit: questions.checkFit,
     explain: questions.explain,
     search: questions.search,
@@ -223,7 +215,6 @@ export function createKserveDriver(options: KserveOptions): Driver {
 
 const rowName = ({ name }: { readonly name: string }) => name;
 const modelKey = ({ name, node, path }: Model) => `${name}\n${node ?? ''}\n${path ?? ''}`;
-const byModel = (a: Model, b: Model) => (modelKey(a) < modelKey(b) ? -1 : 1);
 const joined = (message: string | undefined, notes: readonly string[]) =>
   [message, ...notes].filter(each => each !== undefined).join('; ');
 

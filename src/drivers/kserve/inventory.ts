@@ -44,7 +44,7 @@ export interface InventoryOptions extends JobCluster {
 }
 
 /** The cache at one moment. */
-interface CacheView {
+export interface CacheView {
   readonly places: readonly PlaceCount[];
   readonly records: CacheRecords;
   readonly refresh: InventoryRefresh;

@@ -10,6 +10,7 @@ import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './
 import { type CacheContent, type FitFacts, type FitQuestion, judgeFit, questionOf, withCache } from './fit.ts';
 import { isRepository, parseReference } from './hub/reference.ts';
 import type { Hub } from './hub.ts';
+import type { CacheLocation } from './nodes/cacheLocation.ts';
 import { reservationsOf } from './nodes/reservations.ts';
 import { presetsServing } from './presets.ts';
 import { whyNot } from './whyNot.ts';
@@ -21,7 +22,14 @@ interface Options {
   readonly hub: Hub;
   readonly client: Pick<KubernetesClient, 'get'>;
   /** What is known of the content of the claim on a node, or as a whole. */
-  contentOn(node: string | undefined): CacheContent;
+  contentOn(call: Call, node: string | undefined): Promise<CacheContent>;
+}
+
+/** A model that fits, and what it is asked as. */
+interface Placed {
+  readonly question: FitQuestion;
+  readonly fit: FitResult;
+  readonly location: CacheLocation | undefined;
 }
 
 /** Everything that a fit is judged by, and what of it is not known. */
@@ -30,6 +38,8 @@ interface Gathered {
   readonly facts: FitFacts;
   readonly notes: readonly string[];
 }
+
+export type Questions = ReturnType<typeof createQuestions>;
 
 export function createQuestions({ backend, world, hub, client, contentOn }: Options) {
   async function gather(call: Call, request: FitRequest): Promise<Gathered> {
@@ -92,14 +102,23 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
     return { ...second, judgement: judgeFit(second.question, second.facts) };
   }
 
+  async function place(call: Call, request: FitRequest): Promise<Placed> {
+    const { question, facts, judgement, notes } = await settled(call, request);
+    const content = judgement.asksCache ? await contentOn(call, judgement.asksCache.node) : {};
+    const result = withCache(judgement, question, facts, content);
+    // What a verdict was made without is part of it.
+    const fit = notes.length === 0 ? result : { ...result, reason: [result.reason, ...notes].join('; ') };
+    return { question, fit, location: facts.location };
+  }
+
   return {
-    async checkFit(call: Call, request: FitRequest): Promise<FitResult> {
-      const { question, facts, judgement, notes } = await settled(call, request);
-      const content = judgement.asksCache ? contentOn(judgement.asksCache.node) : {};
-      const result = withCache(judgement, question, facts, content);
-      // What a verdict was made without is part of it.
-      return notes.length === 0 ? result : { ...result, reason: [result.reason, ...notes].join('; ') };
-    },
+    place,
+
+    /** What a request asks for, by what is watched. Throws as `place` does, for a request that makes no sense. */
+    ask: async (call: Call, request: FitRequest): Promise<FitQuestion> =>
+      asked(request, await readValue(world.surroundings, call)),
+
+    checkFit: async (call: Call, request: FitRequest): Promise<FitResult> => (await place(call, request)).fit,
 
     async explain(call: Call, request: FitRequest): Promise<FitExplanation> {
       const { question, facts, notes } = await settled(call, request);

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { type Caller, cancelled, createCall, interrupted } from '../../../src/call.ts';
 import type { KserveFlags } from '../../../src/config/kserve.ts';
 import { downloadJob } from '../../../src/drivers/kserve/downloads/job.ts';
-import { createDownloads, type DownloadProgress } from '../../../src/drivers/kserve/downloads.ts';
+import { createDownloads, type PullProgress } from '../../../src/drivers/kserve/downloads.ts';
 import { createCell } from '../../../src/live/cell.ts';
 import { silent } from '../../support/gateway.ts';
 import { kubectlWith, skip as noKubectl } from '../../support/kubectl.ts';
@@ -38,8 +38,8 @@ function downloadsOn(lab: JobLab, flags: Partial<Record<keyof KserveFlags, strin
 }
 
 /** Reads a download to its end, whatever that is. */
-function reading(t: TestContext, progress: AsyncIterable<DownloadProgress>) {
-  const seen: DownloadProgress[] = [];
+function reading(t: TestContext, progress: AsyncIterable<PullProgress>) {
+  const seen: PullProgress[] = [];
   const iterator = progress[Symbol.asyncIterator]();
   const ended = (async () => {
     for (;;) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { startHub } from '../../../src/demo/hub.ts';
-import { createDownloads, type DownloadProgress } from '../../../src/drivers/kserve/downloads.ts';
+import { createDownloads, type PullProgress } from '../../../src/drivers/kserve/downloads.ts';
 import { type CacheSurroundings, createInventory } from '../../../src/drivers/kserve/inventory.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { createCell } from '../../../src/live/cell.ts';
@@ -109,7 +109,7 @@ test('a model is downloaded, counted, listed and removed again; and a stall is t
 
   const plan = { repository: model.id, directory: 'nova', node: 'spark-01', bytesTotal: 2_000_002 };
   const pull = async () => {
-    const seen: DownloadProgress[] = [];
+    const seen: PullProgress[] = [];
     for await (const each of downloads.start(lab.call, plan)) seen.push(each);
     return seen;
   };

@@ -6,13 +6,8 @@ import { lastLinesOf, linesOf, safeLine } from '../jobs/log.ts';
 import { cannotStart, failedContainer, type PodView } from '../jobs/pod.ts';
 import { type DownloadPlan, downloadContainer, plannedBy } from './job.ts';
 
-export interface DownloadProgress extends PullProgress {
-  readonly node?: string | undefined;
-  readonly preset?: string | undefined;
-}
-
 export type DownloadState =
-  | { readonly at: 'underway' | 'done'; readonly progress: DownloadProgress }
+  | { readonly at: 'underway' | 'done'; readonly progress: PullProgress }
   /** `hopeless`: the Job goes on, but nothing will come of it. */
   | { readonly at: 'failed' | 'hopeless'; readonly reason: string };
 
@@ -56,7 +51,7 @@ export function downloadState(
 }
 
 /** What is said of a download that was just asked for. */
-export const justCreated = (plan: DownloadPlan): DownloadProgress =>
+export const justCreated = (plan: DownloadPlan): PullProgress =>
   progressOf('download job created', 0, plan.bytesTotal ?? 0, plan);
 
 const progressOf = (
@@ -64,7 +59,7 @@ const progressOf = (
   bytesCompleted: number,
   bytesTotal: number,
   plan: DownloadPlan | undefined,
-): DownloadProgress => ({ status, bytesCompleted, bytesTotal, node: plan?.node, preset: plan?.preset });
+): PullProgress => ({ status, bytesCompleted, bytesTotal, node: plan?.node, preset: plan?.preset });
 
 /** After a pod that failed there comes another, or the Job is over, too. */
 function statusOf(pod: PodView | undefined): string {

@@ -1,0 +1,68 @@
+/** Pulls: what has to be true before a download begins, in the order in which it is looked at. */
+import type { Call } from '../../call.ts';
+import type { PullProgress } from '../../domain.ts';
+import { GatewayError, invalidRequest } from '../../errors.ts';
+import type { PullRequest, UnfinishedPull } from '../driver.ts';
+import { endedByLeaving } from '../progress.ts';
+import type { DownloadPlan } from './downloads/job.ts';
+import type { Downloads } from './downloads.ts';
+import { isPinned } from './nodes/cacheLocation.ts';
+import { isModelImage } from './presets.ts';
+import type { Questions } from './questions.ts';
+
+interface Options {
+  readonly questions: Pick<Questions, 'ask' | 'place'>;
+  readonly downloads: Downloads;
+}
+
+export function createPulls({ questions, downloads }: Options) {
+  async function* pulled(call: Call, request: PullRequest): AsyncGenerator<PullProgress> {
+    const { preset, model } = await questions.ask(call, request);
+    if (preset && isModelImage(preset)) {
+      throw invalidRequest(
+        `${model} is served from an OCI model image the platform pre-pulls on its GPU nodes (preset ${preset.name}, ${preset.storageUri}); nothing to download`,
+      );
+    }
+    const { question, fit, location } = await questions.place(call, request);
+    if (!fit.fits) throw new GatewayError('does_not_fit', fit.reason ?? `${fit.model} does not fit`);
+    const { repository, revision, directory } = question;
+    if (fit.gated && !fit.tokenConfigured) {
+      throw invalidRequest(
+        `${repository} is gated; configure a Hugging Face token (kserve.hf.tokenSecret) to download it`,
+      );
+    }
+    // The pool may bring any node; only one that was named, or that alone has the claim, is meant.
+    const node = question.node ?? (isPinned(location) ? fit.node : undefined);
+    if (fit.cached) {
+      const bytes = fit.downloadBytes ?? 0;
+      yield { status: 'already cached', bytesCompleted: bytes, bytesTotal: bytes, node, preset: question.preset?.name };
+      return;
+    }
+    yield* downloads.start(call, {
+      repository,
+      revision: revision === 'main' ? undefined : revision,
+      directory,
+      preset: question.preset?.name,
+      node,
+      bytesTotal: fit.downloadBytes,
+    });
+  }
+
+  return {
+    pull: (call: Call, request: PullRequest) => endedByLeaving(call, bounded => pulled(bounded, request)),
+
+    async unfinished(call: Call): Promise<UnfinishedPull[]> {
+      const running = await downloads.unfinished(call);
+      return running.map(download => ({
+        request: requestOf(download),
+        follow: work => downloads.follow(work, download),
+      }));
+    },
+  };
+}
+
+const requestOf = ({ repository, revision, preset, node }: DownloadPlan): PullRequest => ({
+  model: revision ? `${repository}:${revision}` : repository,
+  preset,
+  node,
+});
