@@ -97,7 +97,8 @@ const rulesWithout = (row?: Permission, left?: string) =>
     permissions[index] === row ? { ...rule, verbs: rule.verbs.filter(verb => verb !== left) } : rule,
   );
 
-for (const row of permissions) {
+// What a backend in the cluster needs is its driver's to try.
+for (const row of permissions.filter(({ scope }) => scope === 'own' || scope === 'kagent')) {
   for (const verb of row.verbs) {
     test(`without the right to ${verb} ${row.resource} in ${row.scope}, what needs it says so and the rest works`, async () => {
       const users = { gateway: { rules: rulesWithout(row, verb) } };
