@@ -81,8 +81,8 @@ test('a refusal of rights says what they are needed for, where the gateway knows
     refusalError(list, gateway, status(403, 'Forbidden', words)).message,
     `${cannot}: ${words}; this is needed to see which models agents can use`,
   );
-  const jobs = { ...list, resource: { group: 'batch', plural: 'jobs', namespaced: true } };
-  assert.match(refusalError(jobs, gateway, status(403, 'Forbidden', 'no')).message, /: no$/);
+  const cronJobs = { ...list, resource: { group: 'batch', plural: 'cronjobs', namespaced: true } };
+  assert.match(refusalError(cronJobs, gateway, status(403, 'Forbidden', 'no')).message, /: no$/);
 });
 
 test('a resource that is not served is told from an object that is not there', () => {
