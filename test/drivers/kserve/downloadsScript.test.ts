@@ -168,7 +168,7 @@ for (const shell of shells)
       const cache = await setUp(t, shell, 'echo x > "$2/config.json"');
       const { code, output } = await cache.run({ MM_MARKER: `${cache.root}/gone/nova-4b.json` });
       assert.equal(code, 1);
-      assert.match(output, /the marker \S+ cannot be written\nDOWNLOAD FAILED rc=1\n$/);
+      assert.match(output, /the marker \S+ cannot be written\nDOWNLOAD FAILED rc=1\n/);
     });
 
     test(`who ends it ends its program, too`, async t => {
