@@ -1,192 +1,162 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EmulatedCluster, startCluster } from '../../../src/demo/cluster.ts';
-import type { HubFacts } from '../../../src/drivers/kserve/hub/facts.ts';
-import type { Hub } from '../../../src/drivers/kserve/hub.ts';
-import { createKserveDriver } from '../../../src/drivers/kserve/index.ts';
-import { openServer } from '../../../src/kubernetes/access.ts';
-import { createKubernetesClient } from '../../../src/kubernetes/client.ts';
-import { createWatches } from '../../../src/kubernetes/watches.ts';
-import { namespaceOf } from '../../support/cluster.ts';
-import { silent } from '../../support/gateway.ts';
-import { eventually, within } from '../../support/server.ts';
-import { callOf } from '../scripted.ts';
-import { clusterNodes, discoveryRef, flagsOf, jsonOf, objectsOf, plain, presetFiles } from './world.ts';
+import { within } from '../../support/server.ts';
+import { novaOnHub, scriptedHub, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
+import { discoveryWith, jsonOf, objectsOf, plain, textOf } from './world.ts';
 
-const definition = (plural: string, kind: string) => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.serving.kserve.io` },
-  spec: {
-    group: 'serving.kserve.io',
-    scope: 'Namespaced',
-    names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
-    versions: [
-      {
-        name: 'v1alpha2',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
+const { variants } = jsonOf('cluster/expected-nodes.json');
+const background = "the caller's deadline leaves less than 2m0s for a scan pod; scanning in the background";
+const node = variants[0].served[0].node as string;
+
+// biome-ignore lint/suspicious/noExplicitAny: fixtures of every shape
+type Fixture = any;
+
+/** The rows as they are answered while nothing was counted yet, which `error` has the reason of. */
+const rowsOf = (nodes: readonly Fixture[], error: string | undefined) =>
+  nodes.map(({ cache, ...row }: Fixture) => ({
+    backend: 'kserve',
+    ...row,
+    ...(cache && { cache: { models: 0, bytesUsed: 0, ...cache, inventory: 'pod', error } }),
+  }));
+
+function published({ settings, cache }: Fixture): readonly object[] {
+  const { enabled, claim: claimName, redirectPolicy } = cache;
+  const spec = {
+    namespace: 'model-serving',
+    ...settings,
+    cache: { enabled, claimName, mountPath: '/mnt/models', redirectPolicy },
+  };
+  return [{ apiVersion: 'v1', kind: 'ConfigMap', ...discoveryWith(spec) }];
+}
+
+for (const variant of variants) {
+  test(`nodes at once, and why nothing was counted in their cache: ${variant.variant}`, async () => {
+    const isPublished = variant.variant !== 'no-document';
+    const objects = worldOf({
+      discovery: isPublished ? published(variant) : [],
+      storage: variant.cache.storage,
+      more: variant.served.flatMap((each: Fixture) => served(each.object, each.node)),
+    });
+    await using lab = await startDriver({ objects });
+    const began = performance.now();
+    const rows = plain(await lab.driver.nodes?.(tenSeconds()));
+    assert.ok(performance.now() - began < 2_000, 'nobody waits for a pod');
+    const why =
+      variant.variant === 'unbound'
+        ? 'cache claim hf-cache is not bound yet; the first predictor binds it'
+        : background;
+    assert.deepEqual(rows, rowsOf(variant.nodes, why));
+    const { healthy, message } = await lab.driver.describe(tenSeconds());
+    const none = 'no discovery ConfigMap agent-platform/agent-platform-model-serving; using flags and defaults';
+    assert.deepEqual([healthy, message], [true, isPublished ? undefined : none]);
+  });
+}
+
+const bare = variants.find(({ variant }: Fixture) => variant === 'no-document').nodes;
+for (const [file, message] of [
+  ['discovery-minimal.yaml', undefined],
+  [
+    'discovery-no-key.yaml',
+    'discovery: discovery ConfigMap agent-platform/agent-platform-model-serving has no config.yaml key',
+  ],
+  [
+    'discovery-wrong-kind.yaml',
+    'discovery: discovery ConfigMap agent-platform/agent-platform-model-serving: kind "ServingPreset", want ModelServingConfig',
+  ],
+] as const) {
+  test(`what a cluster is by ${file}`, async () => {
+    const isRead = message === undefined;
+    // The cache is off where the document says so; the defaults have one.
+    await using lab = await startDriver({ objects: worldOf({ discovery: objectsOf(`cluster/${file}`) }) });
+    const status = await lab.driver.describe(tenSeconds());
+    assert.deepEqual([status.healthy, status.message, status.gpuPool], [true, message, undefined]);
+    const rows = (await lab.driver.nodes?.(tenSeconds())) ?? [];
+    assert.deepEqual(
+      plain(rows).map(({ cache, ...row }: Fixture) => row),
+      rowsOf(bare, undefined),
+    );
+    assert.deepEqual([...new Set(rows.map(({ cache }) => cache === undefined))], [isRead]);
+    if (isRead) assert.deepEqual(lab.jobs(), []);
+    else await lab.job('mm-scan-');
+  });
+}
+
+test('presets are those of the fixtures, in full, and a broken one takes nothing from the others', async () => {
+  const expected = jsonOf('cluster/expected-presets.json').presets;
+  for (const [more, names] of [
+    [[], []],
+    [objectsOf('cluster/presets-broken.yaml'), ['lenient']],
+  ] as const) {
+    await using lab = await startDriver({ objects: worldOf({ more }) });
+    const presets = plain((await lab.driver.presets?.(tenSeconds())) ?? []);
+    const rows = presets.map(({ backend, ...row }) => {
+      assert.equal(backend, 'kserve');
+      return { ...row, requiredBytes: (row.weightsBytes ?? 0) + (row.overheadBytes ?? 0) };
+    });
+    assert.deepEqual(
+      rows.filter(({ name }) => !(names as readonly string[]).includes(name)),
+      expected,
+    );
+    assert.deepEqual(
+      rows.map(({ name }) => name),
+      [...expected.map(({ name }: Fixture) => name), ...names].sort(),
+    );
+  }
 });
 
-const spec = jsonOf('cluster/expected-nodes.json').variants[0];
-const node = spec.served[0].node as string;
-
-const template = {
-  apiVersion: 'serving.kserve.io/v1alpha2',
-  kind: 'LLMInferenceServiceConfig',
-  metadata: { name: 'kserve-config-llm-template', namespace: 'kserve' },
-};
-
-function served(name: string, on: string) {
-  const namespace = 'model-serving';
-  const labels = { 'agent-platform.giantswarm.io/preset': name };
-  const metadata = { name, namespace, labels };
-  const model = { uri: 'hf://acme-labs/Nova-4B', name: 'acme-labs/Nova-4B' };
-  const podLabels = { 'app.kubernetes.io/part-of': 'llminferenceservice', 'app.kubernetes.io/name': name };
-  return [
-    { apiVersion: 'serving.kserve.io/v1alpha2', kind: 'LLMInferenceService', metadata, spec: { model } },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `${name}-1`, namespace, labels: podLabels },
-      spec: { nodeName: on, containers: [{ name: 'main', image: 'x' }] },
-    },
-  ];
-}
-
-const world = () => [
-  ...['model-serving', 'agent-platform', 'kserve'].map(namespaceOf),
-  definition('llminferenceservices', 'LLMInferenceService'),
-  definition('llminferenceserviceconfigs', 'LLMInferenceServiceConfig'),
-  template,
-  ...objectsOf('cluster/discovery.yaml'),
-  ...objectsOf('cluster/cache-shared.yaml'),
-  ...presetFiles.flatMap(objectsOf),
-  ...clusterNodes,
-  ...served('nova-4b', node),
-];
-
-const facts: HubFacts = { miss: { why: 'timeout', words: 'nothing came', withinMs: 4_000 } };
-const hub: Hub = {
-  repository: async () => assert.fail('not asked'),
-  files: async () => assert.fail('not asked'),
-  weights: async () => facts,
-  search: async () => [],
-};
-
-function driverOn(cluster: EmulatedCluster, user?: string) {
-  const server = openServer(cluster.url);
-  const headers = user && { authorization: `Bearer ${cluster.tokenOf(user)}` };
-  const client = createKubernetesClient(headers ? { ...server, identity: async () => ({ headers }) } : server);
-  const watches = createWatches({ client, log: silent });
-  const flags = flagsOf();
-  const driver = createKserveDriver({ client, watches, flags, ownNamespace: discoveryRef.namespace, hub, log: silent });
-  return { driver, watches };
-}
-
-test('nodes, presets, models and the status are those of the cluster', async () => {
-  await using cluster = await closing(startCluster({ objects: world() }));
-  const { driver } = driverOn(cluster);
-  const call = callOf();
-  const expected = spec.nodes.map((each: { cache?: object }) => ({
-    backend: 'kserve',
-    ...each,
-    ...(each.cache && { cache: { models: 0, bytesUsed: 0, ...each.cache } }),
-  }));
-  assert.deepEqual(plain(await driver.nodes?.(call)), expected);
-  const names = jsonOf('cluster/expected-presets.json').presets.map(({ name }: { name: string }) => name);
-  const presets = ((await driver.presets?.(call)) ?? []).map(({ name }) => name);
-  assert.deepEqual(
-    presets,
-    names.filter((name: string) => name !== 'lenient'),
-  );
-  const status = await driver.describe(call);
+test('models, those in memory, the status, and how agents reach a model', async () => {
+  await using lab = await startDriver({ objects: worldOf({ more: served('nova-4b', node) }) });
+  const { driver } = lab;
+  const status = await driver.describe(tenSeconds());
   assert.deepEqual([status.healthy, status.message, status.version], [true, undefined, 'serving.kserve.io/v1alpha2']);
-  const [model] = await driver.models(call);
-  assert.deepEqual([model?.preset, model?.node, model?.downloaded], ['nova-4b', node, false]);
+  assert.equal(driver.endpoint, 'llminferenceservices.serving.kserve.io/model-serving');
+  const [model, ...others] = await driver.models(tenSeconds());
+  assert.deepEqual([model?.preset, model?.node, model?.downloaded, others], ['nova-4b', node, false, []]);
   assert.deepEqual(model && driver.agentAccess(model), {
     protocol: 'openai',
     url: 'https://models.demo.example.com/model-serving/nova-4b/v1',
-    model: 'acme-labs/Nova-4B',
+    model: 'acme-labs/Nova-4B-Instruct',
     key: 'passthrough',
     object: 'nova-4b',
     shared: true,
   });
+  const [loaded] = (await driver.loaded?.(tenSeconds())) ?? [];
+  assert.deepEqual([loaded?.instance, loaded?.node, loaded?.status], ['nova-4b', node, 'Pending']);
 });
 
-test('what is asked of the API server does not grow with the cluster, and asked again it is nothing', async () => {
-  const counted: number[] = [];
-  for (const count of [3, 300]) {
-    const more = Array.from({ length: count }, (_, index) => ({
-      ...(clusterNodes[0] as object),
-      metadata: { ...clusterNodes[0]?.metadata, name: `node-${index}` },
-    }));
-    await using cluster = await closing(startCluster({ objects: [...world(), ...more] }));
-    const { driver } = driverOn(cluster);
-    const ask = async () => {
-      await driver.nodes?.(callOf());
-      await driver.presets?.(callOf());
-      await driver.models(callOf());
-      await driver.checkFit?.(callOf(), { preset: 'nova-4b' });
-      await driver.describe(callOf());
-    };
-    const lists = () => cluster.requests.filter(({ verb }) => verb !== 'watch').length;
-    await ask();
-    const first = lists();
-    counted.push(first);
-    await ask();
-    assert.equal(lists(), first);
-  }
-  assert.equal(counted[0], counted[1]);
-});
-
-test('a change of a node reaches who listens, and nothing is watched when nobody does', async () => {
-  await using cluster = await closing(startCluster({ objects: world() }));
-  const { driver, watches } = driverOn(cluster);
-  const nodes = driver.observed?.nodes ?? assert.fail('nothing is observed');
-  assert.deepEqual(watches.states(), []);
-  const stop = nodes.subscribe(() => {});
-  const eligible = () => nodes.current?.value?.find(({ name }) => name === node)?.eligible;
-  await eventually(() => eligible() === true, 'the node is listed');
-  cluster.update('nodes', node, undefined, object => {
-    Object.assign(object.metadata as object, { labels: { 'nvidia.com/gpu.present': 'true' } });
+test('the cache of the fixtures, once it was counted', async () => {
+  const expected = jsonOf('inventory/expected.json');
+  const discovery = published({
+    settings: {},
+    cache: { enabled: true, claim: 'hf-cache', redirectPolicy: true },
   });
-  await eventually(() => eligible() === false, 'the node is out of the pool');
-  stop();
-  assert.deepEqual(watches.states(), []);
+  const more = [...objectsOf('inventory/served.yaml'), ...objectsOf('inventory/index-configmap.yaml')];
+  const { hub } = scriptedHub(novaOnHub);
+  await using lab = await startDriver({ objects: worldOf({ discovery, storage: 'cache-pinned.yaml', more }), hub });
+  lab.ends('mm-scan-', textOf('inventory/scan-output.log'));
+  // Who has all the time there is gets what was counted for them.
+  const models = await within(lab.driver.models(lab.call), 'models');
+  // The API server says itself when an object was created.
+  const untimed = (rows: readonly Fixture[]) =>
+    rows.map(({ modifiedAt, ...row }) => (row.downloaded ? { ...row, modifiedAt } : row));
+  assert.deepEqual(
+    untimed(plain(models).map(({ backend, ...row }: Fixture) => ({ ...row, ...whole(row) }))),
+    untimed(expected.models),
+  );
+  const rows = (await lab.driver.nodes?.(tenSeconds())) ?? [];
+  const { scannedAt, ...cache } = rows.find(({ name }) => name === 'spark-01')?.cache ?? assert.fail('no cache');
+  assert.ok(scannedAt && Date.now() - scannedAt.getTime() < 60_000);
+  assert.deepEqual(plain(cache), {
+    claim: 'hf-cache',
+    mountPath: '/mnt/models',
+    shared: false,
+    inventory: 'pod',
+    ...expected.nodeCache,
+  });
+  assert.equal(lab.requested('jobs.batch', 'create').length, 1);
+  const fit = await lab.driver.checkFit?.(tenSeconds(), { preset: 'nova-4b' });
+  assert.deepEqual([fit?.fits, fit?.cached, fit?.cacheSource, fit?.node], [true, true, 'scan', 'spark-01']);
 });
 
-const everything = ['configmaps', 'pods', 'persistentvolumeclaims', 'persistentvolumes', 'nodes'];
-for (const forbidden of ['pods', 'persistentvolumeclaims', 'persistentvolumes', 'nodes', 'configmaps']) {
-  test(`where ${forbidden} must not be read, only what needs them suffers, and says so`, async () => {
-    const verbs = ['get', 'list', 'watch'];
-    const rules = [
-      { verbs, apiGroups: [''], resources: everything.filter(each => each !== forbidden) },
-      { verbs, apiGroups: ['serving.kserve.io'], resources: ['*'] },
-    ];
-    await using cluster = await closing(startCluster({ objects: world(), users: { reader: { rules } } }));
-    const { driver } = driverOn(cluster, 'reader');
-    const call = callOf();
-    const models = await within(driver.models(call), 'models');
-    assert.equal(models.length, 1);
-    if (forbidden === 'nodes') {
-      await assert.rejects(async () => driver.nodes?.(call), { code: 'forbidden' });
-      return;
-    }
-    const rows = (await driver.nodes?.(call)) ?? [];
-    assert.ok(rows.length > 0);
-    assert.match(rows[0]?.message ?? '', new RegExp(forbidden));
-    if (forbidden === 'configmaps') assert.match((await driver.describe(call)).message ?? '', /^discovery: read /);
-    else assert.equal((await driver.checkFit?.(call, { preset: 'nova-4b' }))?.reason?.includes(forbidden), true);
-  });
-}
-
-async function closing(starting: Promise<EmulatedCluster>) {
-  const cluster = await starting;
-  return Object.assign(cluster, { [Symbol.asyncDispose]: () => cluster.close() });
-}
+/** Times as the fixtures write them: whole seconds. */
+const whole = ({ modifiedAt }: Fixture) => (modifiedAt ? { modifiedAt: modifiedAt.replace('.000Z', 'Z') } : {});

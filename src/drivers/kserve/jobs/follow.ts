@@ -60,10 +60,19 @@ export async function followJob(
     return found && isIt(found) ? found : undefined;
   }
 
+  /** Nor need the watch of the pods have come as far as that of the Jobs, when this one is over. */
+  async function findPods(job: JobView | undefined): Promise<readonly PodView[]> {
+    const seen = podsOf(shownBy(podsSeen), { name, uid });
+    if (seen.length > 0 || !job?.end) return seen;
+    const { items } = await client.list(call, pods, { namespace, labelSelector: `job-name=${name}` });
+    return podsOf(items, { name, uid });
+  }
+
   return {
     async look() {
       const found = await findJob();
-      return { job: found && readJob(found), pods: podsOf(shownBy(podsSeen), { name, uid }) };
+      const job = found && readJob(found);
+      return { job, pods: await findPods(job) };
     },
     change: ms => bell.ring(ms, call.signal),
     stop: bell.stop,
