@@ -48,7 +48,8 @@ async function adopt(actions: Actions, backend: Backend, stopped: AbortSignal, l
       const downloads = await driver.unfinished(call);
       if (!isWanted()) return;
       for (const download of downloads) startPull(actions, call, backend, { ...download, wire: false });
-      if (downloads.length > 0) log.info({ backend: name, downloads: downloads.length }, 'downloads are followed again');
+      if (downloads.length > 0)
+        log.info({ backend: name, downloads: downloads.length }, 'downloads are followed again');
       return;
     } catch (error) {
       if (stopped.aborted) return;
