@@ -1,5 +1,6 @@
 import { type Call, detached } from '../call.ts';
-import type { Job, ModelConfigRef } from '../domain.ts';
+import type { Job, ModelConfigRef, PullProgress } from '../domain.ts';
+import type { PullRequest } from '../drivers/driver.ts';
 import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
@@ -34,7 +35,7 @@ export interface PullInput {
 
 /** Starts a pull, or joins the one that runs. Nothing about the model is checked here: an unknown one is a failed job. */
 export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
-  const { registry, jobs, wiring } = actions;
+  const { registry, wiring } = actions;
   const backend = backendOrDefault(registry, input.backend);
   const { driver, name } = backend;
   requireCapability(backend, 'pull');
@@ -42,22 +43,35 @@ export function pullModel(actions: Actions, call: Call, input: PullInput): { job
   if (input.wire && wiredWhenServed(driver))
     throw invalidRequest(`models on ${name} are wired when loaded (served), not when pulled`);
   const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
-  const spec = {
-    ...request,
-    type: 'pull',
-    backend: name,
-    key: driver.canonical(request.model),
+  return startPull(actions, call, backend, {
+    request,
     wire: wiring !== undefined && !wiredWhenServed(driver) && (input.wire ?? wiring.info.autoWire),
-  } as const;
-  return jobs.start(call, spec, async (work, report) => {
+    follow: work => driver.pull?.(work, request),
+  });
+}
+
+interface Pulling {
+  readonly request: PullRequest;
+  /** Whether the model is to be known to agents when it is there. */
+  readonly wire: boolean;
+  /** Downloads, or follows the download that goes on. */
+  follow(work: Call): AsyncIterable<PullProgress> | undefined;
+}
+
+/** Starts the job that follows a download, or joins the one that runs for the same model. */
+export function startPull(actions: Actions, call: Call, backend: Backend, { request, wire, follow }: Pulling) {
+  const { name, driver } = backend;
+  const key = driver.canonical(request.model);
+  const spec = { ...request, type: 'pull', backend: name, key, wire } as const;
+  return actions.jobs.start(call, spec, async (work, report) => {
     backend.pulls.add(request.model);
     try {
-      for await (const progress of driver.pull?.(work, request) ?? []) report(progress);
+      for await (const progress of follow(work) ?? []) report(progress);
     } finally {
       backend.pulls.delete(request.model);
       backend.changed();
     }
-    return spec.wire ? wirePulled(actions, work, backend, request.model) : undefined;
+    return wire ? wirePulled(actions, work, backend, request.model) : undefined;
   });
 }
 

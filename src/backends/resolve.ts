@@ -19,24 +19,33 @@ interface Answer {
   readonly error?: GatewayError;
 }
 
-/** The model of that name on one backend, or undefined. Throws when the backend cannot say. */
+/** The listed model of that name on one backend, or undefined. Throws when the backend cannot say. */
 async function lookUp(call: Call, backend: Backend, reference: string): Promise<Model | undefined> {
   const { rows, errors } = await readValue(backend.models, call);
   if (errors[0]) throw errors[0].error;
   return backend.driver.find(rows, reference);
 }
 
-/** The model of that name on the one backend that is asked. */
-export async function findOn(call: Call, backend: Backend, reference: string): Promise<Found> {
-  const model = await lookUp(call, backend, reference);
-  if (!model) throw modelNotFound(`${reference} is not on ${backend.name}`);
-  return { backend, model };
+/** The same, or the model that a preset of the backend would bring. */
+const lookUpOrOffered = async (call: Call, backend: Backend, reference: string): Promise<Model | undefined> =>
+  (await lookUp(call, backend, reference)) ?? backend.driver.offered?.(call, reference);
+
+/** The listed model of that name on the one backend that is asked. */
+export const findOn = (call: Call, backend: Backend, reference: string): Promise<Found> =>
+  foundOn(backend, reference, lookUp(call, backend, reference));
+
+async function foundOn(backend: Backend, reference: string, looked: Promise<Model | undefined>): Promise<Found> {
+  const model = await looked;
+  if (model) return { backend, model };
+  const where = backend.driver.offered ? 'neither cached, served nor a preset' : `not on ${backend.name}`;
+  throw modelNotFound(`${reference} is ${where}`);
 }
 
 /**
  * The model a reference names. With one backend that one answers; with several, all are asked: the only one that has it
  * wins even when another fails, two that have it are a conflict, and nobody having it is `not_found` only when everybody
- * could say so. A backend that calls the reference invalid ends the matter at once.
+ * could say so. A backend that calls the reference invalid ends the matter at once. What a backend does not list may be
+ * what one of its presets would bring.
  */
 export async function resolveModel(
   call: Call,
@@ -45,12 +54,12 @@ export async function resolveModel(
   name: string | null | undefined,
 ): Promise<Found> {
   const named = namedOrOnly(registry, name);
-  if (named) return findOn(call, named, reference);
+  if (named) return foundOn(named, reference, lookUpOrOffered(call, named, reference));
 
   const asked = await answersInTime(
     registry.backends.map(async (backend): Promise<Answer> => {
       try {
-        return { backend, model: await lookUp(call, backend, reference) };
+        return { backend, model: await lookUpOrOffered(call, backend, reference) };
       } catch (error) {
         if (error instanceof GatewayError && error.code !== 'invalid_request') return { backend, error };
         throw error;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
+import { startAdopting } from '../backends/adopt.ts';
 import { type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
 import { createDriver, registeredDriver } from '../backends/drivers.ts';
@@ -98,6 +99,7 @@ export async function serve(
     throw error;
   });
   const stopReconciling = reconcile(connected, gateway, settings, log);
+  const stopAdopting = startAdopting(gateway, log);
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
   if (names.length === 0 && !connected.documents) {
     log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
@@ -112,6 +114,7 @@ export async function serve(
     url,
     async stop() {
       stopReconciling();
+      stopAdopting();
       stopFollowing();
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));

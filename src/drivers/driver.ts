@@ -94,6 +94,11 @@ export interface Driver {
   canonical(reference: string): string;
   /** The listed model that a reference names, by the backend's own rules. */
   find(models: readonly Model[], reference: string): Model | undefined;
+  /**
+   * What a reference that names no listed model stands for: the model that a preset would bring. Throws `invalid_request`
+   * where several presets could be meant. Has `presets`, where those can be named in place of models.
+   */
+  offered?(call: Call, reference: string): Promise<Model | undefined>;
 
   /** How agents reach a model; undefined while nothing serves it. */
   agentAccess(model: Model): AgentAccess | undefined;

@@ -12,6 +12,7 @@ import type {
   Preset,
   Target,
 } from '../../domain.ts';
+import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
@@ -22,10 +23,10 @@ import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
-import { removableDirectory } from './inventory/listing.ts';
+import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { nodeInfos } from './nodes.ts';
-import { answeredPreset, type PresetList } from './presets.ts';
+import { answeredPreset, choosePreset, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
@@ -182,14 +183,11 @@ export function createKserveDriver(options: KserveOptions): Driver {
     presets: async call => [...(await readValue(presets, call))],
 
     canonical: reference => parseReference(reference).repository.toLowerCase(),
-    find(models, reference) {
-      const { repository } = parseReference(reference);
-      const wanted = repository.toLowerCase();
-      return (
-        models.find(({ name }) => name.toLowerCase() === wanted) ??
-        models.find(({ path }) => path === repository) ??
-        models.find(({ preset }) => preset === repository)
-      );
+    find: (models, reference) => findListed(models, parseReference(reference).repository),
+    async offered(call, reference) {
+      const { presets } = await readValue(world.presets, call);
+      const preset = choosePreset(presets, { model: parseReference(reference).repository });
+      return preset && modelOfPreset(preset, place);
     },
 
     agentAccess(model) {
@@ -201,7 +199,12 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
 
     pull: pulls.pull,
-    unfinished: pulls.unfinished,
+    async unfinished(call) {
+      const { discovery } = await readValue(world.configured, call);
+      // Without the document another namespace may be looked at than downloads were begun in.
+      if (discovery.state === 'unreadable') throw unavailable(`discovery: ${discovery.problem}`);
+      return pulls.unfinished(call);
+    },
     async remove(call, model) {
       const { served } = await readValue(world.surroundings, call);
       await inventory.remove(call, removableDirectory(model, served), model.node);

@@ -64,8 +64,8 @@ export const FitExplanationRef = builder.objectRef<FitExplanation>('FitExplanati
 const shared = shareReads<FitExplanation>();
 
 /** An explanation for one row of an answer: rows that ask the same are told the same. */
-export const sharedExplanation = ({ gateway, call }: Context, asked: FitInput): Promise<FitExplanation> =>
-  shared(call, asked, () => explainFit(gateway, call, asked));
+export const sharedExplanation = (context: Context, asked: FitInput): Promise<FitExplanation> =>
+  shared(context, asked, () => explainFit(context.gateway, context.call, asked));
 
 builder.queryField('explainFit', t =>
   t.field({

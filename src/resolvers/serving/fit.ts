@@ -105,8 +105,8 @@ export const FitResultRef = builder.objectRef<FitView>('FitResult').implement({
 const shared = shareReads<FitView>();
 
 /** A fit for one row of an answer: rows that ask the same are told the same. */
-export const sharedFit = ({ gateway, call }: Context, asked: FitInput): Promise<FitView> =>
-  shared(call, asked, () => viewOf(gateway, call, asked));
+export const sharedFit = (context: Context, asked: FitInput): Promise<FitView> =>
+  shared(context, asked, () => viewOf(context.gateway, context.call, asked));
 
 async function viewOf(gateway: Gateway, call: Call, asked: FitInput): Promise<FitView> {
   return { ...(await checkFit(gateway, call, asked)), asked };

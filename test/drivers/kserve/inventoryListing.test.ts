@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cachedModels, cachedOrPreset, removableDirectory } from '../../../src/drivers/kserve/inventory/listing.ts';
+import {
+  cachedModels,
+  findListed,
+  modelOfPreset,
+  removableDirectory,
+} from '../../../src/drivers/kserve/inventory/listing.ts';
 import { type CacheRecord, recordsIn } from '../../../src/drivers/kserve/inventory/records.ts';
 import { parseScan } from '../../../src/drivers/kserve/inventory/scanOutput.ts';
 import { servedModels } from '../../../src/drivers/kserve/served.ts';
@@ -117,13 +122,17 @@ test('rows are sorted by name, then by node', () => {
   );
 });
 
-test('a model is found by its repository, its directory or its preset; else its preset is the answer', () => {
+test('a model is found by its repository, its directory or its preset', () => {
   const models = cachedModels(facts);
-  const found = (reference: string, preset = presets[3]) => cachedOrPreset(models, reference, preset, facts);
-  assert.equal(found('ACME-labs/nova-4b-INSTRUCT').path, 'nova-4b');
-  assert.equal(found('someone-else-7b').name, 'someone-else-7b');
-  assert.equal(found('lyra-20b-oci').name, 'orbit/Lyra-20B');
-  assert.deepEqual(plain(cachedOrPreset([], 'pico-1b-cpu', presets[3], facts)), {
+  assert.equal(findListed(models, 'ACME-labs/nova-4b-INSTRUCT')?.path, 'nova-4b');
+  assert.equal(findListed(models, 'someone-else-7b')?.name, 'someone-else-7b');
+  assert.equal(findListed(models, 'lyra-20b-oci')?.name, 'orbit/Lyra-20B');
+  assert.equal(findListed(models, 'no/Where'), undefined);
+});
+
+test('what a preset would bring is its model, that is not there', () => {
+  const pico = presets.find(({ name }) => name === 'pico-1b-cpu') ?? assert.fail('there is no such preset');
+  assert.deepEqual(plain(modelOfPreset(pico, facts)), {
     backend: 'kserve',
     name: 'acme-labs/Pico-1B',
     sizeBytes: 2576980378,
@@ -133,11 +142,6 @@ test('a model is found by its repository, its directory or its preset; else its 
     contextLength: 8192,
     capabilities: ['completion'],
   });
-  assert.throws(
-    () => cachedOrPreset(models, 'no/Where', undefined, facts),
-    (error: GatewayError) =>
-      error.code === 'not_found' && error.message.endsWith('no/Where is neither cached, served nor a preset'),
-  );
 });
 
 test('what is served is not deleted, nor what is not there', () => {

@@ -85,7 +85,7 @@ function byNameAndNode(a: Model, b: Model): number {
 }
 
 /** The listed model of a reference: by repository whatever the case of its letters, by directory, or by preset. */
-function findCached(models: readonly Model[], reference: string): Model | undefined {
+export function findListed(models: readonly Model[], reference: string): Model | undefined {
   const wanted = reference.toLowerCase();
   return (
     models.find(({ name }) => name.toLowerCase() === wanted) ??
@@ -94,21 +94,18 @@ function findCached(models: readonly Model[], reference: string): Model | undefi
   );
 }
 
-/**
- * The same, or what a preset would bring there. `preset` is the one that the reference means, if any. Throws `not_found`.
- */
-export function cachedOrPreset(
-  models: readonly Model[],
-  reference: string,
-  preset: ServingPreset | undefined,
+/** The model that a preset would bring. */
+export const modelOfPreset = (
+  preset: ServingPreset,
   { backend, target }: Pick<CacheFacts, 'backend' | 'target'>,
-): Model {
-  const found = findCached(models, reference);
-  if (found) return found;
-  if (!preset) throw modelNotFound(`${reference} is neither cached, served nor a preset`);
-  const details = detailsOf(preset);
-  return { backend, target, name: preset.model, sizeBytes: preset.weightsBytes, downloaded: false, ...details };
-}
+): Model => ({
+  backend,
+  target,
+  name: preset.model,
+  sizeBytes: preset.weightsBytes,
+  downloaded: false,
+  ...detailsOf(preset),
+});
 
 /**
  * The directory that goes when a model is deleted. Throws `not_found` for one that is not in the cache, `conflict` for one
