@@ -76,7 +76,8 @@ mistral-small-24b-x4 on KServe. Or ask from another terminal:
   curl ${url}/api/v1/models/load -d '{"model": "gemma3"}'
 
   # Does a model fit on the nodes of the cluster, and if not, why?
-  curl ${url}/api/v1/models/fit-check -d '{"preset": "support-assistant-70b"}'
+  curl ${url}/api/v1/models/fit-check \\
+    -d '{"preset": "support-assistant-70b"}'
 
   # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}

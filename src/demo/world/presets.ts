@@ -35,11 +35,11 @@ const presets: readonly Preset[] = [
     args: ['--max-model-len=8192', '--dtype=bfloat16'],
     gpus: 0,
     requests: { cpu: '4', memory: '8Gi' },
-    weightsGiB: 1.4,
+    weightsGiB: 1.5,
     overheadGiB: 3,
   },
   {
-    name: 'qwen3-8b',
+    name: 'qwen3-8b-l4',
     displayName: 'Qwen3 8B',
     description: 'For one L4.',
     model: { id: 'Qwen/Qwen3-8B', contextLength: 16_384, capabilities: [...chat, 'thinking'], license: 'apache-2.0' },

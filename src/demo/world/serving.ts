@@ -209,7 +209,7 @@ const serves = (name: string, model: string, node: string, gpus: number): Served
 
 export const servedModels: readonly ServedModel[] = [
   serves('qwen3-0-6b-cpu', 'Qwen/Qwen3-0.6B', 'worker-a', 0),
-  serves('qwen3-8b', 'Qwen/Qwen3-8B', 'gpu-l4-b', 1),
+  serves('qwen3-8b-l4', 'Qwen/Qwen3-8B', 'gpu-l4-b', 1),
 ];
 
 const mtime = Date.parse(since);
@@ -230,6 +230,6 @@ export const cached: readonly Directory[] = [
     marker: { model: 'ggml-org/gemma-3-4b-it-GGUF', revision: '', dir: 'gemma-3-4b-gguf', completedAt: since },
   },
   directoryWith('qwen3-0-6b-cpu', 'Qwen/Qwen3-0.6B'),
-  directoryWith('qwen3-8b', 'Qwen/Qwen3-8B'),
+  directoryWith('qwen3-8b-l4', 'Qwen/Qwen3-8B'),
   { dir: 'lost-and-found', bytes: 0, files: 0, mtime, hasModel: false },
 ];
