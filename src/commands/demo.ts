@@ -23,13 +23,19 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
 }
 
 /** Those of `argv` but for what makes the gateway that of the world. A document in its cluster registers LM Studio. */
-export function settingsFor({ urls, namespace, kagentNamespace }: World, argv: readonly string[]): ServeSettings {
-  const usual = ['--listen', usualAddress, '--log-format', 'text'];
+export function settingsFor(
+  { urls, hub, serving, namespace, kagentNamespace }: World,
+  argv: readonly string[],
+): ServeSettings {
+  const usual = ['--listen', usualAddress, '--log-format', 'text', '--kserve-poll-interval', '1s'];
   const ours = [
     '--discover=false',
-    ...['--backends', 'ollama,lemonade'],
+    ...['--backends', 'ollama,lemonade,kserve'],
     ...['--ollama-endpoint', urls.ollama],
     ...['--lemonade-endpoint', urls.lemonade],
+    ...['--kserve-hf-endpoint', hub.url],
+    ...['--kserve-hf-token-secret', serving.tokenSecret],
+    ...['--kserve-discovery-namespace', serving.discoveryNamespace],
     ...['--namespace', namespace],
     ...['--kagent-namespace', kagentNamespace],
   ];
@@ -50,13 +56,14 @@ function greeting(url: string, mcpPath: string, lmstudio: string): string {
     "params": {"name": "${tool}", "arguments": {${args.join(`,
       `)}}}}'`;
   return `
-A made-up Ollama, Lemonade and LM Studio, a made-up cluster with kagent, and the
-real gateway in front of them. Watch them live:
+A made-up Ollama, Lemonade and LM Studio, a made-up cluster with kagent and
+KServe, a made-up Hugging Face Hub, and the real gateway in front of them.
+Watch them live:
 
   ${url}/graphql
 
-There is more to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio.
-Or ask from another terminal:
+There is more to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio,
+mistral-small-24b-x4 on KServe. Or ask from another terminal:
 
   # REST: the models, and what is loaded of them
   curl ${url}/api/v1/models
@@ -67,6 +74,10 @@ Or ask from another terminal:
   # GraphQL: what agents know; load a model meanwhile, and see it get ready
   ${subscribe('models { items { name modelConfig { ready message } } }')}
   curl ${url}/api/v1/models/load -d '{"model": "gemma3"}'
+
+  # Does a model fit on the nodes of the cluster, and if not, why?
+  curl ${url}/api/v1/models/fit-check \\
+    -d '{"preset": "support-assistant-70b"}'
 
   # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}

@@ -1,12 +1,16 @@
 /**
- * The scripted world of the demo: three emulated hosts, a cluster with kagent, and a day that repeats every two minutes. On
- * Ollama a model is loaded and counts down, a pull takes 40 seconds, another one fails, and the host restarts once. On
- * Lemonade a pull goes file by file. LM Studio comes and goes; a document in the cluster registers it. What is pulled and
- * loaded becomes known to agents, as kagent says two seconds later.
+ * The scripted world of the demo: three emulated hosts, a cluster with kagent that serves models with KServe, a Hub, and a
+ * day that repeats every two minutes. On Ollama a model is loaded and counts down, a pull takes 40 seconds, another one
+ * fails, and the host restarts once. On Lemonade a pull goes file by file. LM Studio comes and goes; a document in the
+ * cluster registers it. In the cluster a model is downloaded into the cache, and a node is away for a while. What is pulled
+ * and loaded on hosts, and served in the cluster, becomes known to agents, as kagent says two seconds later.
  */
 import { type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
+import { type EmulatedHub, library, startHub } from './hub.ts';
 import { startKagent } from './kagent.ts';
+import { serveModel } from './kserve.ts';
+import { type EmulatedKubelet, startKubelet } from './kubelet.ts';
 import { startLemonade } from './lemonade.ts';
 import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
 import { type EmulatedOllama, startOllama } from './ollama.ts';
@@ -14,11 +18,18 @@ import { kagentMs, kagentNamespace, namespace, objectsFor } from './world/cluste
 import * as onLemonade from './world/lemonade.ts';
 import * as onLmstudio from './world/lmstudio.ts';
 import * as onOllama from './world/ollama.ts';
+import * as serving from './world/serving.ts';
 
 export interface World extends AsyncDisposable {
   /** Root URLs of the emulated hosts. */
   readonly urls: { readonly ollama: string; readonly lemonade: string; readonly lmstudio: string };
   readonly cluster: EmulatedCluster;
+  /** What runs Jobs there, and has the volume of the cache. */
+  readonly kubelet: EmulatedKubelet;
+  /** Where models come from that are served there. */
+  readonly hub: EmulatedHub;
+  /** Where discovery begins, and the Secret with the token for the Hub. */
+  readonly serving: { readonly discoveryNamespace: string; readonly tokenSecret: string };
   /** Of the documents, and of the ModelConfigs. */
   readonly namespace: string;
   readonly kagentNamespace: string;
@@ -27,14 +38,19 @@ export interface World extends AsyncDisposable {
 }
 
 export async function startWorld({ clock = realClock }: { readonly clock?: Clock } = {}): Promise<World> {
-  const [ollama, lemonade, lmstudio] = await Promise.all([
+  const [ollama, lemonade, lmstudio, hub] = await Promise.all([
     startOllama({ models: onOllama.library, registry: onOllama.registry, clock }),
     // Room for one model beside the pinned one.
     startLemonade({ models: onLemonade.library, registry: onLemonade.registry, maxModels: 2, clock }),
     startLmstudio({ models: onLmstudio.library, registry: onLmstudio.registry, clock }),
+    startHub({ models: library, tokens: serving.hubTokens, clock }),
   ]);
-  const cluster = await startCluster({ objects: objectsFor(lmstudio.url), clock });
+  const objects = [...objectsFor(lmstudio.url), ...serving.servingObjects()];
+  const cluster = await startCluster({ objects, clock });
+  for (const model of serving.servedModels) serveModel(cluster, model);
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
+  const volumes = { [serving.cacheVolume]: serving.cached };
+  const kubelet = startKubelet(cluster, { clock, volumes, ...serving.pace });
   const closing = new AbortController();
 
   /** Again and again until the world is closed. */
@@ -51,6 +67,9 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
   return {
     urls: { ollama: ollama.url, lemonade: lemonade.url, lmstudio: lmstudio.url },
     cluster,
+    kubelet,
+    hub,
+    serving: { discoveryNamespace: serving.presetNamespace, tokenSecret: serving.tokenSecret },
     namespace,
     kagentNamespace,
     async live(gatewayUrl, tell) {
@@ -70,12 +89,14 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
         repeat(() => dayOfOllama(ollama, story)),
         repeat(() => dayOfLemonade(story)),
         repeat(() => dayOfLmstudio(lmstudio, story)),
+        repeat(() => dayOfKserve(cluster, story)),
       ]);
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
       kagent.stop();
-      await Promise.all([ollama, lemonade, lmstudio, cluster].map(server => server.close()));
+      kubelet.stop();
+      await Promise.all([ollama, lemonade, lmstudio, hub, cluster].map(server => server.close()));
     },
   };
 }
@@ -135,4 +156,21 @@ async function dayOfLmstudio(lmstudio: EmulatedLmstudio, { tell, pause }: Story)
   tell('LM Studio: back, and somebody loads its model again');
   lmstudio.load(onLmstudio.loaded);
   await pause(71);
+}
+
+async function dayOfKserve(cluster: EmulatedCluster, { tell, pause, ask }: Story) {
+  const backend = 'kserve';
+  await pause(15);
+  tell(`KServe: ${serving.pulled} is downloaded into the cache by a Job, for half a minute`);
+  await ask('POST', '/pull', { backend, model: serving.pulled });
+  await pause(45);
+  tell(`KServe: the node ${serving.awayNode} is not ready, for 20 s`);
+  serving.setReady(cluster, serving.awayNode, false);
+  await pause(20);
+  tell('KServe: it is back');
+  serving.setReady(cluster, serving.awayNode, true);
+  await pause(30);
+  tell(`KServe: ${serving.pulled} is deleted from the cache`);
+  await ask('DELETE', `/${serving.pulled}?backend=${backend}`);
+  await pause(10);
 }

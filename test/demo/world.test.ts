@@ -9,6 +9,7 @@ import { silent } from '../support/gateway.ts';
 import { openStream, turn } from '../support/server.ts';
 
 const modelConfigs = 'modelconfigs.kagent.dev';
+const served = ['qwen3-0-6b-cpu', 'qwen3-8b-l4'];
 
 /** The demo without its greeting, in a world whose time the test moves. */
 async function start(t: TestContext) {
@@ -48,6 +49,7 @@ test('what the day pulls and loads is known to agents two seconds later, and wha
   const defaultModel = () => world.cluster.get<KubernetesObject>(modelConfigs, 'default-model-config', 'kagent');
   await clock.advance(2_000);
   assert.ok(isReady(defaultModel() as KubernetesObject), 'that of somebody else is ready');
+  await live(() => served.every(name => readyAfter.has(name)), 'what is served in the cluster is ready');
   const before = defaultModel();
   readyAfter.clear();
 
@@ -82,14 +84,14 @@ test('LM Studio is there by its document, whoever changes that', async t => {
       for (const id of removed) rows.delete(id);
     }
   }
-  await known('lemonade STATIC', 'lmstudio PERSON', 'ollama STATIC');
+  await known('kserve STATIC', 'lemonade STATIC', 'lmstudio PERSON', 'ollama STATIC');
 
   const place = ['configmaps', 'model-backend-lmstudio', world.namespace] as const;
   const document = world.cluster.get<KubernetesObject>(...place);
   assert.ok(document);
   world.cluster.remove(...place);
-  await known('lemonade STATIC', 'ollama STATIC');
+  await known('kserve STATIC', 'lemonade STATIC', 'ollama STATIC');
   world.cluster.put(document);
-  await known('lemonade STATIC', 'lmstudio PERSON', 'ollama STATIC');
+  await known('kserve STATIC', 'lemonade STATIC', 'lmstudio PERSON', 'ollama STATIC');
   stream.leave();
 });

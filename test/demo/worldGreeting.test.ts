@@ -51,7 +51,15 @@ test('everything that the greeting says can be done, whatever cluster the user h
   );
   const commands = commandsIn(greeting);
   assert.equal(commands.length, greeting.match(/^ {2}curl/gm)?.length);
-  const [list, jobs, models, load, remove, add] = commands as [Command, Command, Command, Command, Command, Command];
+  const [list, jobs, models, load, fit, remove, add] = commands as [
+    Command,
+    Command,
+    Command,
+    Command,
+    Command,
+    Command,
+    Command,
+  ];
   const streamOf = ({ url, body = '' }: Command) => openStream(url, JSON.parse(body));
 
   const { status, json } = await send(list.url);
@@ -71,6 +79,10 @@ test('everything that the greeting says can be done, whatever cluster the user h
   }
   watcher.leave();
   assert.equal((await loaded).status, 200);
+
+  const judged = await send(fit.url, fit.body);
+  assert.equal(judged.status, 200);
+  assert.match((judged.json as { reason: string }).reason, /^67\.7 GiB weights .* exceed the 90\.0 GiB/);
 
   const called = async ({ url, body }: Command) => {
     const { text } = await send(url, body);

@@ -1,0 +1,97 @@
+/**
+ * The definitions of KServe, and models as it serves them: an emulated cluster has them as if its controllers had worked. What
+ * somebody creates there is served by nobody.
+ */
+import type { ClusterObjects, KubernetesObject } from './cluster.ts';
+
+const group = 'serving.kserve.io';
+const apiVersion = `${group}/v1alpha2`;
+
+const definition = (plural: string, kind: string) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
+    versions: [
+      {
+        name: 'v1alpha2',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+});
+
+/** What makes a cluster one that serves models: both definitions, and the template that the controller brings. */
+export const kserveDefinitions = (namespace: string): readonly object[] => [
+  definition('llminferenceservices', 'LLMInferenceService'),
+  definition('llminferenceserviceconfigs', 'LLMInferenceServiceConfig'),
+  {
+    apiVersion,
+    kind: 'LLMInferenceServiceConfig',
+    metadata: { name: 'kserve-config-llm-template', namespace },
+    spec: { template: { containers: [{ name: 'main', image: 'ghcr.io/llm-d/llm-d-cuda:v0.4.0' }] } },
+  },
+];
+
+export interface ServedModel {
+  /** Of the object, its preset and its directory in the cache. */
+  readonly name: string;
+  readonly namespace: string;
+  /** Repository. */
+  readonly model: string;
+  readonly uri: string;
+  readonly node: string;
+  readonly gpus: number;
+  readonly url: string;
+  /** When it became ready, in RFC 3339. */
+  readonly since: string;
+}
+
+/** Serves a model: its object, that is ready, and its pod, that goes with it. */
+export function serveModel(cluster: Pick<ClusterObjects, 'put'>, served: ServedModel): void {
+  const { name, namespace, model, uri, node, gpus, url, since } = served;
+  const counts = { 'nvidia.com/gpu': String(gpus) };
+  const resources = gpus > 0 ? { resources: { requests: counts, limits: counts } } : {};
+  const containers = [{ name: 'main', image: 'ghcr.io/llm-d/llm-d-cuda:v0.4.0', ...resources }];
+  const isTrue = (type: string) => ({ type, status: 'True', lastTransitionTime: since });
+  const owner: KubernetesObject = cluster.put({
+    apiVersion,
+    kind: 'LLMInferenceService',
+    metadata: {
+      name,
+      namespace,
+      labels: {
+        'app.kubernetes.io/managed-by': 'model-manager',
+        'agent-platform.giantswarm.io/preset': name,
+        'model-manager.giantswarm.io/backend': 'kserve',
+        'model-manager.giantswarm.io/model-dir': name,
+      },
+      annotations: { 'model-manager.giantswarm.io/model': model },
+    },
+    spec: { model: { uri, name: model }, replicas: 1, router: { route: {} }, template: { containers } },
+    status: { url, conditions: ['Ready', 'RouterReady', 'WorkloadReady'].map(isTrue) },
+  });
+  cluster.put({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `${name}-kserve-7c9d5f6b8d-x2x4z`,
+      namespace,
+      labels: { 'app.kubernetes.io/part-of': 'llminferenceservice', 'app.kubernetes.io/name': name },
+      ownerReferences: [{ apiVersion, kind: owner.kind, name, uid: owner.metadata.uid, controller: true }],
+    },
+    spec: { nodeName: node, containers },
+    status: {
+      phase: 'Running',
+      startTime: since,
+      conditions: [isTrue('PodScheduled'), isTrue('Ready')],
+      containerStatuses: [{ name: 'main', ready: true, restartCount: 0, state: { running: { startedAt: since } } }],
+    },
+  });
+}

@@ -1,0 +1,17 @@
+/** Where things are in the serving cluster of the demo. */
+
+export const servingNamespace = 'model-serving';
+/** Of presets, and of the document that says how models are served. */
+export const presetNamespace = 'agent-platform';
+export const controllerNamespace = 'kserve';
+
+const pool = 'giantswarm.io/machine-pool';
+/** Labels of the nodes of the pool that models are served on: it has some. */
+export const servingPool = { [pool]: 'gpu-l4' };
+/** Labels of those of another one: it has none. */
+export const largePool = { [pool]: 'gpu-h100' };
+
+export const gatewayEndpoint = 'https://models.example.com';
+/** The volume of the cache. */
+export const cacheVolume = 'pv-hf-cache';
+export const tokenSecret = 'hf-token';

@@ -1,0 +1,235 @@
+/**
+ * What makes the cluster of the demo one that serves models: nodes of one GPU pool and none of a larger one, nodes without
+ * GPUs, a cache that all of them share, presets, and two models that are served.
+ */
+import { stringify } from 'yaml';
+import { recordOf } from '../cluster/store/object.ts';
+import type { ClusterObjects, KubernetesObject } from '../cluster.ts';
+import { library } from '../hub.ts';
+import { kserveDefinitions, type ServedModel } from '../kserve.ts';
+import type { Directory } from '../kubelet.ts';
+import {
+  cacheVolume,
+  controllerNamespace,
+  gatewayEndpoint,
+  presetNamespace,
+  servingNamespace,
+  servingPool,
+  tokenSecret,
+} from './places.ts';
+import { presetObjects } from './presets.ts';
+import { GB } from './units.ts';
+
+export { cacheVolume, presetNamespace, servingNamespace, tokenSecret } from './places.ts';
+export { presetNames } from './presets.ts';
+
+/** The token that the cluster has for the Hub; it opens one private repository, and no gated one. */
+const token = 'hf_made_up';
+export const hubTokens = { [token]: ['acme/support-assistant-8b'] };
+
+/** How fast the nodes are: a pod takes a moment, and a large model a while. */
+export const pace = { startMs: 1_500, workMs: 500, bytesPerSecond: 0.6 * GB, progressMs: 2_000 };
+
+/** Pulled in every round, and deleted again at its end. */
+export const pulled = 'support-assistant-8b';
+
+/** Not ready for a while in every round. */
+export const awayNode = 'gpu-l4-a';
+
+const since = '2026-08-20T06:00:00Z';
+const claim = 'hf-cache';
+const taint = { key: 'nvidia.com/gpu', effect: 'NoSchedule' };
+
+const instance = (size: string, vcpu: number, memoryGiB: number, gpus: number, usable: readonly [number, number]) => ({
+  instanceType: `g6.${size}`,
+  size,
+  vcpu,
+  memoryGiB,
+  gpus,
+  gpuMemoryGiB: 24,
+  usableVcpu: usable[0],
+  usableMemoryGiB: usable[1],
+});
+
+const discovery = {
+  apiVersion: 'agent-platform.giantswarm.io/v1alpha1',
+  kind: 'ModelServingConfig',
+  spec: {
+    namespace: servingNamespace,
+    gpuResourceName: 'nvidia.com/gpu',
+    runtimeClassName: 'nvidia',
+    gpuPool: {
+      taint,
+      nodeSelector: servingPool,
+      instances: [instance('2xlarge', 8, 32, 1, [7, 27.1]), instance('12xlarge', 48, 192, 4, [46, 176.5])],
+    },
+    cache: { enabled: true, claimName: claim, mountPath: '/mnt/models', redirectPolicy: true },
+    presets: {
+      namespace: presetNamespace,
+      labelSelector: 'agent-platform.giantswarm.io/serving-preset=true',
+    },
+    gateway: { enabled: true, endpoint: gatewayEndpoint },
+  },
+};
+
+interface Machine {
+  readonly name: string;
+  readonly type: string;
+  readonly cpu: string;
+  readonly memoryKi: number;
+  readonly gpus?: number;
+  readonly taints?: readonly object[];
+}
+
+const machines: readonly Machine[] = [
+  { name: 'gpu-l4-a', type: 'g6.2xlarge', cpu: '7910m', memoryKi: 31_482_348, gpus: 1 },
+  { name: 'gpu-l4-b', type: 'g6.2xlarge', cpu: '7910m', memoryKi: 31_482_348, gpus: 1 },
+  { name: 'gpu-l4-x4', type: 'g6.12xlarge', cpu: '47610m', memoryKi: 190_482_348, gpus: 4 },
+  {
+    name: 'gpu-l4-z',
+    type: 'g6.2xlarge',
+    cpu: '7910m',
+    memoryKi: 31_482_348,
+    gpus: 1,
+    taints: [{ key: 'dedicated', value: 'research', effect: 'NoSchedule' }],
+  },
+  { name: 'worker-a', type: 'm6i.2xlarge', cpu: '7910m', memoryKi: 31_482_348 },
+  { name: 'worker-b', type: 'm6i.2xlarge', cpu: '7910m', memoryKi: 31_482_348 },
+];
+
+const readyCondition = (isReady: boolean, reason: string) => ({
+  type: 'Ready',
+  status: isReady ? 'True' : 'False',
+  reason,
+  lastTransitionTime: since,
+});
+
+function nodeOf({ name, type, cpu, memoryKi, gpus = 0, taints = [] }: Machine) {
+  const amounts = { cpu, memory: `${memoryKi}Ki`, pods: '110', ...(gpus > 0 && { 'nvidia.com/gpu': String(gpus) }) };
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name,
+      labels: {
+        'kubernetes.io/hostname': name,
+        'kubernetes.io/arch': 'amd64',
+        'kubernetes.io/os': 'linux',
+        'node.kubernetes.io/instance-type': type,
+        'topology.kubernetes.io/zone': 'eu-central-1a',
+        ...(gpus > 0 && {
+          ...servingPool,
+          'nvidia.com/gpu.present': 'true',
+          'nvidia.com/gpu.count': String(gpus),
+          'nvidia.com/gpu.memory': '23034',
+          'nvidia.com/gpu.product': 'NVIDIA-L4',
+        }),
+      },
+    },
+    spec: { taints: gpus > 0 ? [taint, ...taints] : taints },
+    status: {
+      capacity: amounts,
+      allocatable: amounts,
+      nodeInfo: { architecture: 'amd64', operatingSystem: 'linux', kubeletVersion: 'v1.33.4' },
+      conditions: [readyCondition(true, 'KubeletReady')],
+    },
+  };
+}
+
+/** Says of a node whether it is ready, as its kubelet would. */
+export function setReady(cluster: Pick<ClusterObjects, 'update'>, name: string, isReady: boolean): void {
+  cluster.update<KubernetesObject>('nodes', name, undefined, node => {
+    const why = isReady ? 'KubeletReady' : 'KubeletNotReady';
+    Object.assign(node, { status: { ...recordOf(node.status), conditions: [readyCondition(isReady, why)] } });
+  });
+}
+
+const volume = {
+  accessModes: ['ReadWriteMany'],
+  storageClassName: 'cephfs',
+};
+
+export const servingObjects = (): readonly object[] => [
+  ...[servingNamespace, presetNamespace, controllerNamespace].map(name => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name },
+  })),
+  ...kserveDefinitions(controllerNamespace),
+  {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: 'agent-platform-model-serving',
+      namespace: presetNamespace,
+      labels: { 'agent-platform.giantswarm.io/model-serving-config': 'true' },
+    },
+    data: { 'config.yaml': stringify(discovery) },
+  },
+  ...machines.map(nodeOf),
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: cacheVolume },
+    spec: {
+      ...volume,
+      capacity: { storage: '500Gi' },
+      persistentVolumeReclaimPolicy: 'Retain',
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: servingNamespace, name: claim },
+      csi: { driver: 'cephfs.csi.ceph.com', volumeHandle: 'vol-0a1b2c3d' },
+    },
+    status: { phase: 'Bound' },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: claim, namespace: servingNamespace },
+    spec: { ...volume, resources: { requests: { storage: '500Gi' } }, volumeName: cacheVolume },
+    status: { phase: 'Bound' },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: tokenSecret, namespace: servingNamespace },
+    stringData: { token },
+  },
+  ...presetObjects(),
+];
+
+const serves = (name: string, model: string, node: string, gpus: number): ServedModel => ({
+  name,
+  model,
+  node,
+  gpus,
+  namespace: servingNamespace,
+  uri: `hf://${model}`,
+  url: `${gatewayEndpoint}/${servingNamespace}/${name}`,
+  since,
+});
+
+export const servedModels: readonly ServedModel[] = [
+  serves('qwen3-0-6b-cpu', 'Qwen/Qwen3-0.6B', 'worker-a', 0),
+  serves('qwen3-8b-l4', 'Qwen/Qwen3-8B', 'gpu-l4-b', 1),
+];
+
+const mtime = Date.parse(since);
+
+/** A directory with all that a repository of the Hub has. */
+function directoryWith(dir: string, id: string): Directory {
+  const model = library.find(each => each.id === id);
+  if (!model) throw new Error(`the emulated Hub has no ${id}`);
+  const { files } = model;
+  const sizes = files.map(file => ('bytes' in file ? file.bytes : Buffer.byteLength(file.text)));
+  return { dir, bytes: sizes.reduce((sum, bytes) => sum + bytes, 0), files: files.length, mtime, hasModel: true };
+}
+
+/** In the cache: a model that was downloaded, one that came when it was first served, and what is none. */
+export const cached: readonly Directory[] = [
+  {
+    ...directoryWith('gemma-3-4b-gguf', 'ggml-org/gemma-3-4b-it-GGUF'),
+    marker: { model: 'ggml-org/gemma-3-4b-it-GGUF', revision: '', dir: 'gemma-3-4b-gguf', completedAt: since },
+  },
+  directoryWith('qwen3-0-6b-cpu', 'Qwen/Qwen3-0.6B'),
+  directoryWith('qwen3-8b-l4', 'Qwen/Qwen3-8B'),
+  { dir: 'lost-and-found', bytes: 0, files: 0, mtime, hasModel: false },
+];
