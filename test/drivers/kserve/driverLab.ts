@@ -117,13 +117,14 @@ export const novaOnHub = { [nova]: weighing(nova, 8_000_000_000) };
 export interface DriverLabOptions extends ClusterOptions {
   readonly user?: string;
   readonly flags?: Parameters<typeof flagsOf>[0];
-  readonly hub?: Hub;
+  /** The scripted one when absent; undefined for the one of the flags. */
+  readonly hub?: Hub | undefined;
 }
 
 export type DriverLab = Awaited<ReturnType<typeof startDriver>>;
 
 export async function startDriver(options: DriverLabOptions = {}) {
-  const { user, flags, hub = scriptedHub(novaOnHub).hub, objects = worldOf(), ...rest } = options;
+  const { user, flags, hub, objects = worldOf(), ...rest } = { hub: scriptedHub(novaOnHub).hub, ...options };
   const lab = await startLab({ ...rest, objects, ...(user && { user }) });
   const { cluster } = lab;
   const life = new AbortController();
