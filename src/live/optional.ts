@@ -2,7 +2,8 @@ import { createListeners, nextRevision, type Observation, type Source } from './
 
 /**
  * A source that holds nobody up. While the one within has nothing to show, it shows that nothing is known: at the latest
- * `patienceMs` after somebody began to wait. From then on it shows what there is; errors are those of the one within.
+ * `patienceMs` after somebody began to wait, and for who has little time when half of it is over. From then on it shows
+ * what there is; errors are those of the one within.
  */
 export function optional<T>(source: Source<T>, patienceMs: number): Source<T> {
   const listeners = createListeners(begin, end);
@@ -49,7 +50,8 @@ export function optional<T>(source: Source<T>, patienceMs: number): Source<T> {
     },
     async read(call) {
       const reading = source.read(call);
-      if (!(await isThereWithin(reading, lateReads > 0 ? 0 : patienceMs))) {
+      const patience = Math.min(patienceMs, Math.max(0, call.deadline - Date.now()) / 2);
+      if (!(await isThereWithin(reading, lateReads > 0 ? 0 : patience))) {
         lateReads++;
         const settled = () => lateReads--;
         reading.then(settled, settled);

@@ -71,8 +71,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
   const call = createCall({ log });
   const world = createWorld({ watches, call, flags, registered, discovery, log });
   const place = { backend: name, target };
-  const { settings, nodes: machines, surroundings: around } = world;
-  const inventory = createInventory({ client, watches, around, settings, nodes: machines, call, ...place });
+  const { settings, nodesSoon, surroundings: around } = world;
+  const inventory = createInventory({ client, watches, around, settings, nodes: nodesSoon, call, ...place });
   const downloads = createDownloads({ client, watches, settings, changed: inventory.invalidate });
   const hub =
     options.hub ??
@@ -138,7 +138,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
       const listed = cache.modelsWith(around);
       const error = objects.error?.code === 'not_found' ? undefined : objects.error;
       if (error && listed.length === 0) return { error };
-      return { value: keepRows<Model>(modelKey)(before, listed) };
+      return { value: keepRows<Model>(modelKey)(before, listed), error };
     },
   );
 

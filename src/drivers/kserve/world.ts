@@ -30,7 +30,7 @@ import {
   servingPods,
 } from './served.ts';
 import { type CheckedFlags, type KserveSettings, type RegisteredKserve, settingsOf } from './settings.ts';
-import { deriveSeen, problemOf } from './world/seen.ts';
+import { deriveSeen, missingIn, problemOf } from './world/seen.ts';
 
 export interface WorldOptions {
   readonly watches: Watches;
@@ -64,6 +64,8 @@ export interface Surroundings {
 
 /** A part that is not there after this, in milliseconds, holds nothing else up. */
 const patienceMs = 2_000;
+/** What an answer is about is waited for longer, and no longer than leaves time to say that it is not there. */
+const longPatienceMs = 4_000;
 /** The object without which nothing reconciles what is served. */
 const controlPlaneConfig = 'kserve-config-llm-template';
 
@@ -170,16 +172,25 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
     ref,
     configured,
     settings,
-    nodes: watch(nodes),
-    presets: follow(settings, presetsOf),
+    nodes: needed('nodes', watch(nodes)),
+    /** For what goes on without them. */
+    nodesSoon: optional(watch(nodes), patienceMs),
+    presets: follow(settings, chosen => needed('presets', presetsOf(chosen))),
     surroundings: follow(settings, around),
     /** What is around the nodes by other settings than the current ones. */
     around,
-    served: follow(settings, ({ namespace }) => watch(llmInferenceServices, { namespace })),
+    served: follow(settings, ({ namespace }) => needed('served models', watch(llmInferenceServices, { namespace }))),
     controlPlane: optional(named(llmInferenceServiceConfigs, controlPlaneConfig), patienceMs),
     configuredBy,
   };
 }
+
+/** What there is no answer without: that it does not come is said in time. */
+const needed = <T>(what: string, source: Source<T>): Source<T> =>
+  deriveSeen<[T], T>([optional(source, longPatienceMs)], ([seen]) => ({
+    value: seen.value,
+    error: missingIn(what, seen) ?? seen.error,
+  }));
 
 interface Located {
   readonly location: CacheLocation | undefined;

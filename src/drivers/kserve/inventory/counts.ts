@@ -6,6 +6,7 @@ import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { keepRows } from '../../../live/rows.ts';
 import { createListeners, nextRevision, type Observation, type Source, unlessAborted } from '../../../live/source.ts';
 import { type CacheLocation, holdsClaim, isPinned } from '../nodes/cacheLocation.ts';
+import type { NodeView } from '../nodes/node.ts';
 import { readNodes } from '../nodes.ts';
 import type { KserveSettings } from '../settings.ts';
 import { formatDuration } from '../units.ts';
@@ -72,6 +73,7 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
   let current: Observation<readonly PlaceCount[]> | undefined;
   /** Why nobody knows where to count. */
   let problem: GatewayError | undefined;
+  let nodesRead: { readonly of: readonly KubernetesObject[]; readonly nodes: readonly NodeView[] } | undefined;
   let stop = () => {};
 
   function show() {
@@ -131,7 +133,9 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
 
   async function readNodeViews(call: Call): Promise<Nodes> {
     const { value, error } = await nodes.read(call);
-    if (value) return { nodes: readNodes(value) };
+    // Reading a thousand of them takes a while, and most of the time they are the same.
+    if (value && value !== nodesRead?.of) nodesRead = { of: value, nodes: readNodes(value) };
+    if (value && nodesRead) return { nodes: nodesRead.nodes };
     return { problem: error?.message ?? 'the API server has not answered yet' };
   }
 

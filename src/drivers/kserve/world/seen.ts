@@ -1,5 +1,5 @@
 /** Sources that are computed from others and may fail. */
-import type { GatewayError } from '../../../errors.ts';
+import { type GatewayError, unavailable } from '../../../errors.ts';
 import { derive } from '../../../live/derive.ts';
 import type { Observation, Source } from '../../../live/source.ts';
 
@@ -41,3 +41,7 @@ export function problemOf(what: string, { value, error }: Observation<unknown>):
   if (error) return `${what}: ${error.message}`;
   return value === undefined ? `${what}: the API server has not answered yet` : undefined;
 }
+
+/** Why a part is not there at all; nothing when it is, even if it may be outdated. */
+export const missingIn = (what: string, { value, error }: Observation<unknown>): GatewayError | undefined =>
+  value === undefined ? (error ?? unavailable(`${what}: the API server has not answered yet`)) : undefined;
