@@ -1,41 +1,18 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { serveWorld, settingsFor } from '../../src/commands/demo.ts';
-import { type KubernetesObject, manualClock } from '../../src/demo/cluster.ts';
-import { startWorld } from '../../src/demo/world.ts';
+import type { KubernetesObject } from '../../src/demo/cluster.ts';
 import { readinessOf } from '../../src/wiring/kagent/readiness.ts';
-import { silent } from '../support/gateway.ts';
-import { openStream, turn } from '../support/server.ts';
+import { startDemo } from '../support/demo.ts';
+import { openStream } from '../support/server.ts';
 
 const modelConfigs = 'modelconfigs.kagent.dev';
 const served = ['qwen3-0-6b-cpu', 'qwen3-8b-l4'];
 
-/** The demo without its greeting, in a world whose time the test moves. */
-async function start(t: TestContext) {
-  const clock = manualClock();
-  const world = await startWorld({ clock });
-  const served = await serveWorld(world, settingsFor(world, ['--listen', '127.0.0.1:0']), silent);
-  t.after(async () => {
-    await world[Symbol.asyncDispose]();
-    await served.stop();
-  });
-  /** Lets time go by in steps, so that clients keep up with it, until something holds. */
-  async function live(holds: () => boolean, what: string) {
-    const end = performance.now() + 20_000;
-    while (!holds()) {
-      assert.ok(performance.now() < end, `did not become true within 20 s: ${what}`);
-      await clock.advance(250);
-      for (let turns = 0; turns < 5; turns++) await turn();
-    }
-  }
-  return { clock, world, url: served.url, live };
-}
-
 const isReady = ({ status }: KubernetesObject) => readinessOf(status).ready;
 
 test('what the day pulls and loads is known to agents two seconds later, and what it deletes no longer', async t => {
-  const { clock, world, url, live } = await start(t);
+  const { clock, world, url, live } = await startDemo(t);
   const cameAt = new Map<string, number>();
   const readyAfter = new Map<string, number>();
   const gone = new Set<string>();
@@ -71,7 +48,7 @@ test('what the day pulls and loads is known to agents two seconds later, and wha
 });
 
 test('LM Studio is there by its document, whoever changes that', async t => {
-  const { world, url } = await start(t);
+  const { world, url } = await startDemo(t);
   const query = 'subscription { backends { snapshot items { id name source } removed } }';
   const stream = await openStream(`${url}/graphql`, { query });
   const rows = new Map<string, string>();

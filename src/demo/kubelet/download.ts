@@ -21,14 +21,22 @@ export const download: Program = async work => {
     firstByteMs: 0,
     msPerByte: 1000 / work.bytesPerSecond,
   };
-  for (let left = endsAt(transfer) - now(); left > 0; left = endsAt(transfer) - now()) {
-    await sleep(Math.min(left, progressMs));
-    content.set(dir, directoryOf(dir, found.files, completedAt(transfer, now()), now()));
-    print(`PROGRESS ${content.get(dir)?.bytes}`);
+  for (;;) {
+    await sleep(Math.min(endsAt(transfer) - now(), progressMs));
+    if (now() >= endsAt(transfer)) break;
+    const there = directoryOf(dir, found.files, completedAt(transfer, now()), now());
+    content.set(dir, there);
+    print(`PROGRESS ${there.bytes}`);
   }
-  const completedTime = timestamp(now());
-  const bytesExpected = Number(env.MM_BYTES || 0);
-  const marker = { model, revision, dir, bytesExpected, completedAt: completedTime, job };
+  print(`PROGRESS ${bytes}`);
+  const marker = {
+    model,
+    revision,
+    dir,
+    bytesExpected: Number(env.MM_BYTES || 0),
+    completedAt: timestamp(now()),
+    job,
+  };
   content.set(dir, { ...directoryOf(dir, found.files, bytes, now()), marker });
   print('DONE');
   return 0;
@@ -43,7 +51,7 @@ function failed({ print }: Work, problem: string): number {
 const empty = (dir: string, mtime: number): Directory => ({ dir, bytes: 0, files: 0, mtime, hasModel: false });
 
 /** The directory when this much of its files is there, which come one after the other. */
-export function directoryOf(dir: string, files: readonly RemoteFile[], bytes: number, mtime: number): Directory {
+function directoryOf(dir: string, files: readonly RemoteFile[], bytes: number, mtime: number): Directory {
   let start = 0;
   const there = files.filter(file => {
     const isThere = start < bytes;

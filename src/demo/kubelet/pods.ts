@@ -7,7 +7,7 @@ export interface Container {
   readonly env?: readonly EnvVariable[];
 }
 
-export interface EnvVariable {
+interface EnvVariable {
   readonly name: string;
   readonly value?: string;
   readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string } };

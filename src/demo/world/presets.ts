@@ -140,8 +140,6 @@ const presets: readonly Preset[] = [
   },
 ];
 
-export const presetNames = presets.map(({ name }) => name);
-
 /** Each as the platform publishes it, and the chat templates that they mention. */
 export const presetObjects = (): readonly object[] => presets.flatMap(objectsOf);
 

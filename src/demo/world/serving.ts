@@ -21,7 +21,6 @@ import { presetObjects } from './presets.ts';
 import { GB } from './units.ts';
 
 export { cacheVolume, presetNamespace, servingNamespace, tokenSecret } from './places.ts';
-export { presetNames } from './presets.ts';
 
 /** The token that the cluster has for the Hub; it opens one private repository, and no gated one. */
 const token = 'hf_made_up';
