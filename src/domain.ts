@@ -201,10 +201,16 @@ export interface NodeInfo {
   readonly ready: boolean;
   readonly eligible: boolean;
   readonly eligibilityReason?: string | undefined;
+  /** When the machine was made, while it is coming up and nothing else keeps models off it. */
+  readonly startingSince?: Date | undefined;
+  /** What it waits for. */
+  readonly startingReason?: string | undefined;
   /** Kubernetes' spelling: `amd64`, `arm64`. */
   readonly architecture?: string | undefined;
   readonly allocatableMemoryBytes?: number | undefined;
   readonly gpuCount: number;
+  /** Of those that can be given to pods, those that no served model has; pods of others are not known. */
+  readonly freeGpus?: number | undefined;
   readonly gpuProduct?: string | undefined;
   /** Of one GPU. */
   readonly gpuMemoryBytes?: number | undefined;

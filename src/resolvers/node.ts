@@ -55,6 +55,16 @@ builder.node(NodeInfoRef, {
     ready: t.exposeBoolean('ready', { description: 'The machine works.' }),
     eligible: t.exposeBoolean('eligible', { description: 'Models can be put on it.' }),
     eligibilityReason: t.exposeString('eligibilityReason', { nullable: true, description: 'Why not, when not.' }),
+    startingSince: t.expose('startingSince', {
+      type: 'DateTime',
+      nullable: true,
+      description:
+        'When the machine was made, while it is coming up: within its first 15 minutes, and nothing keeps models off it but what goes by itself. Null when it is not coming up.',
+    }),
+    startingReason: t.exposeString('startingReason', {
+      nullable: true,
+      description: 'What it waits for, while it is coming up.',
+    }),
     architecture: t.exposeString('architecture', { nullable: true, description: '`amd64` or `arm64`.' }),
     allocatableMemoryBytes: t.expose('allocatableMemoryBytes', {
       type: 'Bytes',
@@ -62,6 +72,11 @@ builder.node(NodeInfoRef, {
       extensions: zeroWhenUnknown,
     }),
     gpuCount: t.exposeInt('gpuCount'),
+    freeGpus: t.exposeInt('freeGpus', {
+      nullable: true,
+      description:
+        'GPUs that a model can be given now: those that its cluster can allocate, less those that pods of served models have asked for. Pods outside the serving namespace are not seen. Null when not known.',
+    }),
     gpuProduct: t.exposeString('gpuProduct', { nullable: true }),
     gpuMemoryBytes: t.expose('gpuMemoryBytes', { type: 'Bytes', nullable: true, description: 'Of one GPU.' }),
     accelerated: t.exposeBoolean('accelerated', {

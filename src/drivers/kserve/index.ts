@@ -16,6 +16,7 @@ import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
+import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Driver } from '../driver.ts';
 import { addressOf, isClusterLocal } from './address.ts';
@@ -25,7 +26,7 @@ import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
-import { nodeInfos } from './nodes.ts';
+import { momentsOf, nodeInfos } from './nodes.ts';
 import { answeredPreset, choosePreset, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
@@ -118,12 +119,14 @@ export function createKserveDriver(options: KserveOptions): Driver {
     error,
   }));
 
-  const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView], readonly NodeInfo[]>(
-    [world.nodes, world.surroundings, inventory],
+  const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView, number], readonly NodeInfo[]>(
+    [world.nodes, world.surroundings, inventory, passed(world.nodes, momentsOf)],
     ([{ value, error }, { value: around }, { value: cache }], before) => {
       if (!value || !around || !cache) return { error };
       const notes = [...around.notes.reservations, ...around.notes.cache];
-      const listed = nodeInfos(value, { ...place, ...rulesIn(around), countOn: cache.countOn });
+      const { gpusTaken } = around;
+      const { countOn } = cache;
+      const listed = nodeInfos(value, { ...place, ...rulesIn(around), now: Date.now(), gpusTaken, countOn });
       // What is not known of a node is said with it.
       const told =
         notes.length === 0 ? listed : listed.map(node => ({ ...node, message: joined(node.message, notes) }));

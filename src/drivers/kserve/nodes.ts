@@ -3,8 +3,10 @@ import type { NodeCache, NodeInfo, Target } from '../../domain.ts';
 import type { KubernetesObject } from '../../kubernetes/resource.ts';
 import { budgetOf, type NodeBudget } from './nodes/budgets.ts';
 import { type CacheLocation, holdsClaim, isPinned, mayHoldClaim } from './nodes/cacheLocation.ts';
+import { freeGpusOf } from './nodes/devices.ts';
 import { countIn, matchesSelector, type NodeView, printedSelector, readNode } from './nodes/node.ts';
-import { poolToleration, repellingTaints } from './nodes/taints.ts';
+import { awaitedBy, startingUntil } from './nodes/starting.ts';
+import { poolToleration, printedTaints, repellingTaints } from './nodes/taints.ts';
 import { amountOf } from './quantity.ts';
 import type { KserveSettings } from './settings.ts';
 
@@ -111,7 +113,7 @@ function obstaclesOn(node: NodeView, { settings, location, ignoresClaim }: NodeR
       change: `label the node ${selector}, or widen the GPU pool node selector`,
     });
   }
-  const taints = repellingTaints(node.taints, poolToleration(gpuPool?.taint)).join(', ');
+  const taints = printedTaints(repellingTaints(node.taints, poolToleration(gpuPool?.taint)));
   if (taints) {
     const text = `taint ${taints} not tolerated (set the GPU pool taint)`;
     found.push({ code: 'taint', text, change: `take the taint off the node, or make it the GPU pool's: ${taints}` });
@@ -129,6 +131,10 @@ export type CacheCount = Pick<NodeCache, 'models' | 'bytesUsed' | 'scannedAt' | 
 export interface NodeListing extends NodeRules {
   readonly backend: string;
   readonly target?: Target | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Devices that pods have, by node; absent when nobody knows. */
+  readonly gpusTaken?: ReadonlyMap<string, number> | undefined;
   /** Of the claim as this node has it mounted; absent when nobody looked. */
   countOn?(node: string): CacheCount | undefined;
 }
@@ -139,8 +145,23 @@ export const nodeInfos = (objects: readonly KubernetesObject[], listing: NodeLis
     .filter(node => isAcceleratorNode(node, listing.settings.gpuResource))
     .map(node => nodeInfo(judgeNode(node, listing), listing));
 
-function nodeInfo(judged: JudgedNode, { backend, target, settings, location, countOn }: NodeListing): NodeInfo {
+/** The moments at which the listing of nodes is another one though no node has changed, in milliseconds since the epoch. */
+export const momentsOf = (objects: readonly KubernetesObject[]): number[] =>
+  objects.map(object => startingUntil(object.metadata.creationTimestamp));
+
+/** What a node waits for that is coming up and that nothing else keeps models off. */
+function awaitedOn({ node, obstacles, gpuCount }: JudgedNode, { settings, now }: NodeListing): string | undefined {
+  const passes = obstacles.every(({ code }) => code === 'not-ready' || code === 'taint');
+  if (!passes || !(now < startingUntil(node.createdAt))) return undefined;
+  const { gpuPool, gpuResource } = settings;
+  const taints = repellingTaints(node.taints, poolToleration(gpuPool?.taint));
+  return awaitedBy(node, { taints, gpuCount, gpuResource });
+}
+
+function nodeInfo(judged: JudgedNode, listing: NodeListing): NodeInfo {
   const { node, obstacles, budgetBytes } = judged;
+  const { backend, target, settings, location, countOn } = listing;
+  const startingReason = awaitedOn(judged, listing);
   const eligible = obstacles.length === 0;
   const { claim, mountPath, enabled } = settings.cache;
   const count = countOn?.(node.name);
@@ -151,9 +172,12 @@ function nodeInfo(judged: JudgedNode, { backend, target, settings, location, cou
     ready: node.ready,
     eligible,
     eligibilityReason: eligible ? undefined : reasonsOf(obstacles),
+    startingSince: startingReason === undefined ? undefined : node.createdAt,
+    startingReason,
     architecture: node.architecture,
     allocatableMemoryBytes: judged.allocatableMemoryBytes,
     gpuCount: judged.gpuCount,
+    freeGpus: freeGpusOf(node, settings.gpuResource, listing.gpusTaken),
     gpuProduct: judged.gpuProduct,
     gpuMemoryBytes: judged.gpuMemoryBytes,
     budgetBytes: budgetBytes || undefined,

@@ -21,6 +21,7 @@ import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Observation, Source } from '../../live/source.ts';
 import { type Discovery, type DiscoveryDocument, type DiscoveryRef, parseDiscovery, readFailure } from './discovery.ts';
 import { type CacheLocation, cacheLocation, declaredLocation, volumeOf } from './nodes/cacheLocation.ts';
+import { gpusTaken } from './nodes/devices.ts';
 import { type PresetList, presetsIn, type ServingPreset } from './presets.ts';
 import {
   llmInferenceServiceConfigs,
@@ -58,6 +59,8 @@ export interface Surroundings {
   readonly presetsError: GatewayError | undefined;
   readonly location: CacheLocation | undefined;
   readonly served: readonly ServedModel[];
+  /** Devices that pods of served models have, by node; absent when they are not known. */
+  readonly gpusTaken: ReadonlyMap<string, number> | undefined;
   /** What is not known, with its reason; by what suffers from it. */
   readonly notes: { readonly reservations: readonly string[]; readonly cache: readonly string[] };
 }
@@ -154,6 +157,7 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
         presetsError: presetList.value ? undefined : presetList.error,
         location: cache.value?.location,
         served: keepRows<ServedModel>(({ name }) => name)(before?.served, served),
+        gpusTaken: keepValue(before?.gpusTaken, servers.value && gpusTaken(servers.value, gpuResource)),
         notes: keepValue(before?.notes, {
           reservations: given(
             problemOf('presets', presetList),

@@ -5,6 +5,9 @@ import { type NodeListing, nodeInfos } from '../../../src/drivers/kserve/nodes.t
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { clusterNodes, jsonOf, locationOf, plain, presets, settingsWith } from './world.ts';
 
+/** Later than all nodes come up. */
+const now = Date.parse('2026-12-01T00:00:00Z');
+
 interface Variant {
   readonly variant: string;
   readonly about: string;
@@ -22,6 +25,7 @@ for (const { variant, about, settings: spec, cache, served, nodes } of jsonOf('c
     const listed = nodeInfos(clusterNodes, {
       backend: 'kserve',
       settings,
+      now,
       location: locationOf(settings, cache.storage),
       reserved: reservationsOf(served, presets),
     });
@@ -56,6 +60,7 @@ const gpuNode = (name: string, { labels = {}, annotations = {}, ...status }: Nod
 });
 const listing = (more: Partial<NodeListing> = {}): NodeListing => ({
   backend: 'kserve',
+  now,
   settings: settingsWith({ cache: { enabled: false } }),
   ...more,
 });

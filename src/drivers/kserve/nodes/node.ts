@@ -7,6 +7,7 @@ export interface NodeView {
   readonly name: string;
   readonly labels: Labels;
   readonly annotations: Labels;
+  readonly createdAt: Date | undefined;
   readonly ready: boolean;
   readonly taints: readonly NodeTaint[];
   /** Quantities by resource. */
@@ -51,10 +52,12 @@ const node = z.looseObject({
 export function readNode(object: KubernetesObject): NodeView {
   const read = checkData(object, node);
   const { metadata, spec, status } = 'value' in read ? read.value : { metadata: {}, spec: {}, status: {} };
+  const created = new Date(object.metadata.creationTimestamp ?? '');
   return {
     name: object.metadata.name,
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
+    createdAt: Number.isNaN(created.getTime()) ? undefined : created,
     ready: status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false,
     taints: spec?.taints ?? [],
     capacity: status?.capacity ?? {},

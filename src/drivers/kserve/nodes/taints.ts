@@ -10,13 +10,18 @@ export function poolToleration(taint: Taint | undefined): Toleration | undefined
   return { key, ...(value ? { operator: 'Equal', value } : { operator: 'Exists' }), ...(effect && { effect }) };
 }
 
-/** The taints of a node that keep pods with this toleration off it, as `key[=value]:Effect`, sorted. */
-export const repellingTaints = (taints: readonly NodeTaint[], toleration: Toleration | undefined): string[] =>
+/** The taints of a node that keep pods with this toleration off it. */
+export const repellingTaints = (taints: readonly NodeTaint[], toleration: Toleration | undefined): NodeTaint[] =>
   taints
     .filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
-    .filter(taint => !toleration || !tolerates(toleration, taint))
+    .filter(taint => !toleration || !tolerates(toleration, taint));
+
+/** `key[=value]:Effect, …`, sorted. */
+export const printedTaints = (taints: readonly NodeTaint[]): string =>
+  taints
     .map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
-    .toSorted();
+    .toSorted()
+    .join(', ');
 
 const tolerates = ({ key, operator, value, effect }: Toleration, taint: NodeTaint) =>
   (!effect || effect === taint.effect) &&
