@@ -186,6 +186,17 @@ for (const forbidden of ['pods', 'persistentvolumeclaims', 'persistentvolumes', 
   });
 }
 
+test('what goes on is not told before it is known where to look', async () => {
+  const rules = [{ verbs: ['get', 'list', 'watch'], apiGroups: ['batch'], resources: ['jobs'] }];
+  await using cluster = await closing(startCluster({ objects: world(), users: { poor: { rules } } }));
+  const call = callOf();
+  await assert.rejects(async () => driverOn(cluster, 'poor').driver.unfinished?.(call), {
+    code: 'unavailable',
+    message: /^backend unavailable: discovery: read discovery ConfigMap agent-platform\/agent-platform-model-serving: /,
+  });
+  assert.deepEqual(await driverOn(cluster, 'admin').driver.unfinished?.(call), []);
+});
+
 async function closing(starting: Promise<EmulatedCluster>) {
   const cluster = await starting;
   return Object.assign(cluster, { [Symbol.asyncDispose]: () => cluster.close() });
