@@ -4,7 +4,9 @@ import { resolveModel } from '../../src/backends/resolve.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { backendError, invalidRequest, unavailable } from '../../src/errors.ts';
 import { callOf, registryOf } from '../support/backends.ts';
+import { allFaces, through } from '../support/facts.ts';
 import { fakeDriver, hang, testGateway } from '../support/gateway.ts';
+import { askGraph } from '../support/graph.ts';
 import { refusalOf, serveRest } from '../support/rest.ts';
 import { within } from '../support/server.ts';
 
@@ -111,6 +113,62 @@ test('a named backend, or the only one, answers alone and in its own words', inT
   assert.equal(await resolve([having('x'), asked], { backend: 'x' }), 'x/a:1b');
   assert.deepEqual(asked.asked, [], 'the others are left alone');
   await assert.rejects(resolve([having('x'), hanging('y')], { backend: 'y' }), { code: 'backend_error' });
+});
+
+/** A backend that lists `b:1b`, and has presets that stand for other models. */
+const offering = (name: string, presets: Readonly<Record<string, string>>): Driver => ({
+  ...lacking(name),
+  async offered(_call, reference) {
+    if (reference === 'two') throw invalidRequest('2 presets serve two (x, y); pass preset to choose one');
+    const model = presets[reference];
+    return model === undefined ? undefined : { backend: name, name: model, preset: reference, downloaded: false };
+  },
+});
+
+test('what is not listed may be what a preset would bring, on every face', async () => {
+  const preset = offering('x', { p: 'acme/p', 'b:1b': 'acme/other' });
+  for (const drivers of [[preset], [lacking('w'), preset]]) {
+    const gateway = testGateway({ drivers });
+    await using server = await serveRest({ gateway });
+    for (const face of allFaces) {
+      const { name, backend, downloaded, preset } = await through(face, server.server, 'getModel', { model: 'p' });
+      assert.deepEqual([name, backend, downloaded, preset], ['acme/p', 'x', false, 'p'], face);
+      const listed = await through(face, server.server, 'getModel', { model: 'b:1b', backend: 'x' });
+      assert.equal(listed.name, 'b:1b', 'what is listed goes before');
+      assert.equal(
+        await through(face, server.server, 'getModel', { model: 'nope', backend: 'x' }),
+        'not_found: model not found: nope is neither cached, served nor a preset',
+      );
+      const several = await through(face, server.server, 'getModel', { model: 'two' });
+      assert.equal(several, 'invalid_request: invalid request: 2 presets serve two (x, y); pass preset to choose one');
+    }
+  }
+  await assert.rejects(resolve([preset, offering('z', {})]), {
+    code: 'not_found',
+    message: 'model not found: a:1b is on none of the backends (x, z)',
+  });
+  await assert.rejects(resolve([having('w'), offering('x', { 'a:1b': 'acme/a' })]), {
+    code: 'conflict',
+    message: 'conflict: a:1b exists on w, x; name the backend',
+  });
+});
+
+test('a job has no model before it is listed, also where a preset would bring it', async () => {
+  const gateway = testGateway({ drivers: [offering('x', { p: 'acme/p' })] });
+  for (const model of ['p', 'two', 'b:1b']) {
+    gateway.jobs.start(callOf(), { type: 'pull', backend: 'x', model, key: model, wire: false }, async () => undefined);
+  }
+  const { data, errors } = await askGraph(gateway, '{ jobs { items { reference model { name } } } }');
+  const models = data.jobs.items.map(({ reference, model }: { reference: string; model: { name: string } | null }) => [
+    reference,
+    model?.name,
+  ]);
+  assert.deepEqual(errors, []);
+  assert.deepEqual(models.sort(), [
+    ['b:1b', 'b:1b'],
+    ['p', undefined],
+    ['two', undefined],
+  ]);
 });
 
 test('REST resolves like that for everything that names a model, but a pull goes to the default', async () => {

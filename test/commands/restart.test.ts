@@ -14,6 +14,15 @@ import { eventually } from '../support/server.ts';
 
 const serving = 'model-serving';
 
+/** What is answered once it `holds`; the last answer when it does not come to that in time. */
+async function answered<A>(ask: () => Promise<A>, holds: (answer: A) => boolean): Promise<A> {
+  const end = performance.now() + 5_000;
+  for (;;) {
+    const answer = await ask();
+    if (holds(answer) || performance.now() > end) return answer;
+  }
+}
+
 async function start() {
   const cluster = await startCluster({
     objects: [
@@ -25,11 +34,13 @@ async function start() {
     ],
   });
   const flags = ['--backends', 'kserve', '--namespace', discoveryRef.namespace, '--listen', '127.0.0.1:0'];
-  const usual = ['--disable-wiring', '--kserve-poll-interval', '100ms'];
+  // There are no nodes that would run a pod that counts.
+  const usual = ['--disable-wiring', '--kserve-poll-interval', '100ms', '--kserve-inventory-timeout', '100ms'];
   const { settings } = parseServe([...flags, ...usual], {}, { buildable: ['kserve'] });
   const begin = async () => {
     const { url, stop } = await serve(settings, silent, {}, openServer(cluster.url));
-    return { stop, send: (line: string, body?: object) => rest(url, line.replace(' ', ' /api/v1/'), { body }) };
+    const send = (line: string, body?: object) => rest(url, line.replace(' ', ' /api/v1/'), { body });
+    return { send, [Symbol.asyncDispose]: stop };
   };
   return { cluster, begin, [Symbol.asyncDispose]: () => cluster.close() };
 }
@@ -45,29 +56,31 @@ test('a download goes on while the gateway is stopped, and is a running pull of 
   const there = () => cluster.list('jobs.batch', serving).length;
 
   for (const isLast of [false, true]) {
-    const { send, stop } = await world.begin();
-    const jobs = async () => (await send('GET jobs')).json.jobs;
-    await eventually(async () => (await jobs())[0]?.status === 'waiting for the download pod', 'it is followed');
-    const [job, ...more] = await jobs();
-    assert.equal(more.length, 0);
-    assert.deepEqual(
-      [job.type, job.backend, job.model, job.preset, job.phase, job.bytesTotal],
-      ['pull', 'kserve', `${repository}:v1`, 'nova-4b', 'running', 100],
-    );
-    const pull = await send('POST models/pull', { model: repository.toUpperCase() });
-    assert.deepEqual([pull.status, pull.json.created, pull.json.job.id], [202, false, job.id]);
-    if (isLast) {
-      await send(`DELETE jobs/${job.id}`);
-      await eventually(() => there() === 0, 'the Job is removed');
+    {
+      await using gateway = await world.begin();
+      const { send } = gateway;
+      const list = async () => (await send('GET jobs')).json.jobs;
+      const [job, ...more] = await answered(list, ([first]) => first?.status === 'waiting for the download pod');
+      assert.equal(more.length, 0);
+      assert.deepEqual(
+        [job.type, job.backend, job.model, job.preset, job.phase, job.status, job.bytesTotal],
+        ['pull', 'kserve', `${repository}:v1`, 'nova-4b', 'running', 'waiting for the download pod', 100],
+      );
+      const pull = await send('POST models/pull', { model: repository.toUpperCase() });
+      assert.deepEqual([pull.status, pull.json.created, pull.json.job.id], [202, false, job.id]);
+      if (isLast) {
+        await send(`DELETE jobs/${job.id}`);
+        await eventually(() => there() === 0, 'the Job is removed');
+      }
     }
-    await stop();
     assert.equal(there(), isLast ? 0 : 1);
   }
 });
 
 test('a model that only a preset has is answered, and is not there to be deleted', { timeout: 60_000 }, async () => {
   await using world = await start();
-  const { send, stop } = await world.begin();
+  await using gateway = await world.begin();
+  const { send } = gateway;
   const nova = {
     backend: 'kserve',
     name: 'acme-labs/Nova-4B-Instruct',
@@ -93,11 +106,9 @@ test('a model that only a preset has is answered, and is not there to be deleted
   const text = JSON.stringify({ metadata: { name: 'twin' }, spec: { model: { id: nova.name } } });
   world.cluster.put({ ...map, metadata: { ...map.metadata, name: 'twin' }, data: { 'preset.yaml': text } });
   const ambiguous = async () => refusalOf(await send(`GET models/${nova.name}`));
-  await eventually(async () => (await ambiguous()).startsWith('400'), 'the second preset is seen');
   assert.equal(
-    await ambiguous(),
+    await answered(ambiguous, words => words.startsWith('400')),
     `400 invalid_request: invalid request: 2 presets serve ${nova.name} (nova-4b, twin); pass preset to choose one`,
   );
   assert.equal((await send('GET models/twin')).json.preset, 'twin');
-  await stop();
 });

@@ -3,6 +3,8 @@ import { request } from 'node:http';
 import { test } from 'node:test';
 import type { EmulatedOllama, RegistryModel } from '../../src/demo/ollama.ts';
 import { startEmulated } from '../support/emulated.ts';
+import { allFaces, through } from '../support/facts.ts';
+import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { jobEnd, jobWhen } from '../support/jobs.ts';
 import { type RestServer, serveRest } from '../support/rest.ts';
 import { eventually } from '../support/server.ts';
@@ -274,3 +276,29 @@ test(
     assert.equal((await world.pullToTheEnd('small')).phase, 'succeeded');
   },
 );
+
+test('where a pull goes and what for shows on every face, as the backend decides', inTime, async () => {
+  const driver = fakeDriver({ name: 'kserve', kind: 'kserve' });
+  const end = Promise.withResolvers<void>();
+  driver.script.pull = async function* (_call, { preset }) {
+    yield { status: 'downloading', bytesCompleted: 1, bytesTotal: 2, node: 'n1', preset: preset ?? 'chosen' };
+    await end.promise;
+  };
+  const gateway = testGateway({ drivers: [driver] });
+  await using server = await serveRest({ gateway });
+  for (const [asks, chosen] of [
+    [{ model: 'a/b' }, 'chosen'],
+    [{ model: 'a/c', preset: 'p', node: 'n7' }, 'p'],
+  ] as const) {
+    const { json } = await server.send('POST models/pull', asks);
+    const { id, preset, node } = json.job;
+    const given: { model: string; preset?: string; node?: string } = asks;
+    assert.deepEqual([preset, node], [given.preset, given.node], 'what was asked for');
+    await jobWhen(gateway, id, ({ status }) => status === 'downloading');
+    for (const face of allFaces) {
+      const job = await through(face, server.server, 'getJob', { id });
+      assert.deepEqual([job.node, job.preset], ['n1', chosen], face);
+    }
+  }
+  end.resolve();
+});

@@ -35,6 +35,7 @@ function runner(log = silent) {
       created,
       end,
       signal: () => signal,
+      tell: (progress: PullProgress) => report(progress),
       report: (status: string, bytesCompleted = 0, bytesTotal = 0) => report({ status, bytesCompleted, bytesTotal }),
       now: () => jobs.get(job.id),
       ended: () => jobEnd({ jobs }, job.id),
@@ -113,6 +114,24 @@ test('progress never goes back, and is never more than there is', async () => {
   end.resolve(undefined);
   await ended();
   assert.deepEqual(seen(), ['verifying', 4000, 4000, 100]);
+});
+
+test('where it goes and what for is what the backend decided, once it says so', async () => {
+  const { start } = runner();
+  const { tell, now, end, ended } = start({ node: 'asked' });
+  await turn();
+  const seen = () => [now().node, now().preset];
+  const progress = { status: 'pulling', bytesCompleted: 0, bytesTotal: 0 };
+  tell(progress);
+  assert.deepEqual(seen(), ['asked', undefined]);
+  tell({ ...progress, preset: 'p' });
+  assert.deepEqual(seen(), ['asked', 'p']);
+  tell({ ...progress, node: 'n1' });
+  assert.deepEqual(seen(), ['n1', 'p']);
+  tell(progress);
+  end.resolve(undefined);
+  const { node, preset } = await ended();
+  assert.deepEqual([node, preset], ['n1', 'p'], 'it stays');
 });
 
 test('percent is 100 for what has succeeded and for nothing else', () => {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { graphql } from 'graphql';
 import { backendError, modelNotFound } from '../../src/errors.ts';
+import { schema } from '../../src/resolvers/schema.ts';
+import { callOf } from '../support/backends.ts';
 import { startFaces } from '../support/faces.ts';
-import { fakeDriver, testGateway } from '../support/gateway.ts';
+import { fakeDriver, hang, testGateway } from '../support/gateway.ts';
 import { askGraph } from '../support/graph.ts';
-import { openStream, startServer } from '../support/server.ts';
+import { openStream, startServer, turn, within } from '../support/server.ts';
 import { qwenPreset, servingDriver } from '../support/serving.ts';
 
 /** A backend of `count` presets, `count` models served by each of the first two, and `count` machines. */
@@ -40,7 +43,7 @@ const questions: Record<string, string> = {
 for (const [what, question] of Object.entries(questions)) {
   test(`${what}: the number of calls to a backend does not grow with the number of rows`, async () => {
     const [few, many] = await Promise.all(
-      [2, 40].map(async count => {
+      [2, 150].map(async count => {
         const { kserve, gateway } = world(count);
         assert.deepEqual((await askGraph(gateway, question)).errors, []);
         return [...kserve.asked].sort();
@@ -81,6 +84,61 @@ test('the fits of presets are one question each, and all are asked with the same
     requests,
     ['p0', 'p1', 'p2'].flatMap(preset => [undefined, 'n1'].map(node => ({ model: undefined, preset, node }))),
   );
+});
+
+test('rows that ask the same are told the same, wherever they are in the answer; few are asked at a time', async () => {
+  const { kserve, gateway } = world(300);
+  let [fits, whys, running, most] = [0, 0, 0, 0];
+  async function busy() {
+    running++;
+    most = Math.max(most, running);
+    await turn();
+    running--;
+  }
+  kserve.script.checkFit = async () => {
+    fits++;
+    await busy();
+    return { backend: 'kserve', model: 'a/b', fits: true, tokenConfigured: false };
+  };
+  kserve.script.explain = async () => {
+    whys++;
+    await busy();
+    return { backend: 'kserve', model: 'a/b', obstacles: [], nodes: [], sizes: [] };
+  };
+  const { data, errors } = await askGraph(
+    gateway,
+    `{
+      presets { items { fit { fits whyNot { model } } again: fit(node: " ") { whyNot { model } } } }
+      models(backend: "kserve") { items { presetObject { fit { fits } } } }
+    }`,
+  );
+  assert.deepEqual(errors, []);
+  assert.equal(data.presets.items.length, 300);
+  assert.ok(data.presets.items.every((each: { fit: { whyNot: object } }) => each.fit.whyNot));
+  assert.deepEqual([fits, whys], [300, 300]);
+  assert.equal(most, 8);
+
+  await askGraph(gateway, '{ presets { items { fit { fits } } } }');
+  assert.equal(fits, 600, 'another answer asks anew');
+});
+
+test('who leaves is not asked for any more', async () => {
+  const { kserve, gateway } = world(30);
+  const leaving = new AbortController();
+  const full = Promise.withResolvers<void>();
+  let asked = 0;
+  kserve.script.checkFit = call => {
+    asked++;
+    if (asked === 8) full.resolve();
+    return hang().answer(call);
+  };
+  const contextValue = { gateway, call: callOf({ signal: leaving.signal }) };
+  const answer = graphql({ schema, source: '{ presets { items { fit { fits } } } }', contextValue });
+  await within(full.promise, 'eight questions');
+  leaving.abort(new Error('gone'));
+  const { errors = [] } = await within(answer, 'the answer');
+  assert.deepEqual([asked, errors.length], [8, 30]);
+  assert.ok(errors.every(({ message }) => message === 'gone'));
 });
 
 test('presets of a backend that checks no fits are there, their fits are refused', async () => {
