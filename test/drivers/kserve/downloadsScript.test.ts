@@ -42,7 +42,8 @@ async function setUp(t: TestContext, shell: readonly string[], program?: string)
     MM_REVISION: '',
     MM_BYTES: '3500021',
     MM_JOB: 'mm-pull-nova-4b',
-    MM_STALL_SECONDS: '2',
+    // Longer than any program here takes to begin, however busy the machine is.
+    MM_STALL_SECONDS: '600',
     HF_HUB_DISABLE_XET: '1',
     HF_HUB_ENABLE_HF_TRANSFER: '1',
     ...more,
@@ -90,13 +91,13 @@ for (const shell of shells)
       await using hub = await startHub({ models: [model] });
       hub.line({ stopsAfterBytes: 1_000_000 });
       const cache = await setUp(t, shell);
-      const stalled = await cache.run({ HF_ENDPOINT: hub.url });
+      const stalled = await cache.run({ HF_ENDPOINT: hub.url, MM_STALL_SECONDS: '4' });
       assert.equal(stalled.code, 3, stalled.output);
       const [, seconds, bytes] =
         /^DOWNLOAD STALLED: no bytes written to \S+\/nova-4b for (\d+)s \((\d+) bytes on disk, HF_HUB_DISABLE_XET=1 HF_HUB_ENABLE_HF_TRANSFER=1\); partial files stay for a retry$/m.exec(
           stalled.output,
         ) ?? assert.fail(stalled.output);
-      assert.ok(Number(seconds) >= 2 && Number(seconds) <= 5, `${seconds} s`);
+      assert.ok(Number(seconds) >= 4 && Number(seconds) <= 8, `${seconds} s`);
       assert.ok(Number(bytes) >= 1_000_000 - 100_000 && Number(bytes) <= 1_000_100, `${bytes} bytes`);
       assert.doesNotMatch(stalled.output, /DONE|FAILED/);
       assert.deepEqual(await cache.markers(), [], 'what is not complete has no marker');
@@ -113,7 +114,7 @@ for (const shell of shells)
 
     test(`a file that has its length from the first byte is no progress`, async t => {
       const cache = await setUp(t, shell, 'truncate -s 1000000000 "$2/model.safetensors"; exec sleep 60');
-      const { code, output } = await cache.run();
+      const { code, output } = await cache.run({ MM_STALL_SECONDS: '2' });
       assert.equal(code, 3, output);
       assert.equal(progressIn(output).at(-1), 1_000_000_000);
       const [, bytes] = /\((\d+) bytes on disk/.exec(output) ?? [];
@@ -121,15 +122,15 @@ for (const shell of shells)
     });
 
     test(`as long as something is written it goes on`, async t => {
-      const writes = 'for n in 1 2 3 4; do head -c 8192 /dev/zero >> "$2/file"; sleep 1; done';
+      const writes = 'for n in 1 2 3 4 5; do head -c 8192 /dev/zero >> "$2/file"; sleep 1; done';
       const cache = await setUp(t, shell, writes);
-      const { code, output } = await cache.run();
+      const { code, output } = await cache.run({ MM_STALL_SECONDS: '3' });
       assert.equal(code, 0, output);
       assert.deepEqual(
         progressIn(output),
         progressIn(output).toSorted((a, b) => a - b),
       );
-      assert.equal(progressIn(output).at(-1), 4 * 8192);
+      assert.equal(progressIn(output).at(-1), 5 * 8192);
     });
 
     test(`a failure says with which code, and leaves no marker of before`, async t => {
