@@ -7,7 +7,6 @@ import { nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
 import { clusterNodes, textOf } from './world.ts';
 
 const node = clusterNodes[0]?.metadata.name ?? '';
-const _servers = 'llminferenceservices.serving.kserve.io';
 
 /** All that the driver does with the cluster, without `verb resource` of some. */
 function rulesWithout(...refused: readonly string[]) {
@@ -137,4 +136,12 @@ test('a token that must not be read: the Hub is asked without it', async t => {
     hub.requests.map(({ headers }) => headers.authorization),
     hub.requests.map(() => undefined),
   );
+});
+
+test('what goes on is not told before it is known where to look', async () => {
+  await using lab = await labWithout(reads('configmaps'));
+  await assert.rejects(async () => lab.driver.unfinished?.(tenSeconds()), {
+    code: 'unavailable',
+    message: /^backend unavailable: discovery: read discovery ConfigMap agent-platform\/agent-platform-model-serving: /,
+  });
 });
