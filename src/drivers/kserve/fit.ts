@@ -10,7 +10,7 @@ import type { FitQuestion } from './fit/question.ts';
 import type { HubFacts } from './hub/facts.ts';
 import type { JudgedNode, NodeRules } from './nodes.ts';
 
-export type { CacheContent } from './fit/cached.ts';
+export { type CacheContent, isWhole } from './fit/cached.ts';
 export { type FitQuestion, questionOf } from './fit/question.ts';
 
 /** What a fit is judged by. */

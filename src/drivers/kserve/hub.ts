@@ -153,6 +153,8 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
         limit: String(limit),
         sort: 'downloads',
         direction: '-1',
+        // Else the Hub leaves out what is gated, and when it was changed.
+        full: 'true',
       });
       const question = { path: `/api/models?${parameters}`, read: readHits };
       const { value, miss } = await within(call, ({ signal, until }) =>

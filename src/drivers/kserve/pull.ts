@@ -23,7 +23,7 @@ export function createPulls({ questions, downloads }: Options) {
         `${model} is served from an OCI model image the platform pre-pulls on its GPU nodes (preset ${preset.name}, ${preset.storageUri}); nothing to download`,
       );
     }
-    const { question, fit, location } = await questions.place(call, request);
+    const { question, fit, isThere, location } = await questions.place(call, request);
     if (!fit.fits) throw new GatewayError('does_not_fit', fit.reason ?? `${fit.model} does not fit`);
     const { repository, revision, directory } = question;
     if (fit.gated && !fit.tokenConfigured) {
@@ -33,7 +33,7 @@ export function createPulls({ questions, downloads }: Options) {
     }
     // The pool may bring any node; only one that was named, or that alone has the claim, is meant.
     const node = question.node ?? (isPinned(location) ? fit.node : undefined);
-    if (fit.cached) {
+    if (isThere) {
       const bytes = fit.downloadBytes ?? 0;
       yield { status: 'already cached', bytesCompleted: bytes, bytesTotal: bytes, node, preset: question.preset?.name };
       return;

@@ -7,7 +7,7 @@ import { configMaps } from '../../kubernetes/resource.ts';
 import type { Source } from '../../live/source.ts';
 import type { FitRequest } from '../driver.ts';
 import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './discovery.ts';
-import { type CacheContent, type FitFacts, type FitQuestion, judgeFit, questionOf, withCache } from './fit.ts';
+import { type CacheContent, type FitFacts, type FitQuestion, isWhole, judgeFit, questionOf, withCache } from './fit.ts';
 import { isRepository, parseReference } from './hub/reference.ts';
 import type { Hub } from './hub.ts';
 import type { CacheLocation } from './nodes/cacheLocation.ts';
@@ -29,6 +29,8 @@ interface Options {
 interface Placed {
   readonly question: FitQuestion;
   readonly fit: FitResult;
+  /** Nothing of the weights is missing in the cache. */
+  readonly isThere: boolean;
   readonly location: CacheLocation | undefined;
 }
 
@@ -108,7 +110,8 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
     const result = withCache(judgement, question, facts, content);
     // What a verdict was made without is part of it.
     const fit = notes.length === 0 ? result : { ...result, reason: [result.reason, ...notes].join('; ') };
-    return { question, fit, location: facts.location };
+    const isThere = fit.cached === true && isWhole(question, content, fit.downloadBytes);
+    return { question, fit, isThere, location: facts.location };
   }
 
   return {

@@ -76,7 +76,7 @@ for (const [file, message] of [
     assert.deepEqual([status.healthy, status.message, status.gpuPool], [true, message, undefined]);
     const rows = (await lab.driver.nodes?.(tenSeconds())) ?? [];
     assert.deepEqual(
-      plain(rows).map(({ cache, ...row }: Fixture) => row),
+      rowsIn(rows).map(({ cache, ...row }: Fixture) => row),
       rowsOf(bare, undefined),
     );
     assert.deepEqual([...new Set(rows.map(({ cache }) => cache === undefined))], [isRead]);

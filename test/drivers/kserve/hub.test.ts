@@ -148,6 +148,7 @@ test('a search gives what the Hub finds, most downloads first', async t => {
     limit: '7',
     sort: 'downloads',
     direction: '-1',
+    full: 'true',
   });
   const [first, second, ...others] = await hub.search(callOf(), 'QWEN3', 20);
   assert.deepEqual([first?.id, second?.id, others], ['Qwen/Qwen3-0.6B', 'Qwen/Qwen3-8B', []]);

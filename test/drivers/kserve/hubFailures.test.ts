@@ -226,7 +226,7 @@ test('a search that fails is an error in words', async t => {
     [says(401, { error: 'Invalid credentials' }), /Invalid credentials"\} \(HTTP 401\)\)$/],
   ];
   for (const [script, message] of table) {
-    const { hub } = await scripted(t, { '/api/models?search=a&limit=5&sort=downloads&direction=-1': script });
+    const { hub } = await scripted(t, { '/api/models?search=a&limit=5&sort=downloads&direction=-1&full=true': script });
     const error = await failure(hub.search(callOf(), 'a', 5));
     assert.equal(error.code, 'backend_error');
     assert.match(error.message, message);

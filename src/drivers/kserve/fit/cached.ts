@@ -15,6 +15,8 @@ export interface CacheContent {
 interface CacheEntry {
   readonly dir: string;
   readonly files: number;
+  /** Of its files. */
+  readonly bytes?: number | undefined;
   /** What a download left beside it. */
   readonly marker?: { readonly model?: string | undefined } | undefined;
 }
@@ -40,8 +42,7 @@ export function cachedIn(
 ): Cached {
   if (isModelImage(question.preset)) return { cached: false, cacheSource: 'oci-image' };
   if (!cache.enabled || location?.state !== 'bound') return { cached: false, cacheSource: 'unknown' };
-  const isAsked = (model: string | undefined) =>
-    [question.model, question.repository].some(name => name.toLowerCase() === model?.toLowerCase());
+  const isAsked = isNamedBy(question);
   if (entries) {
     const cached = entries.some(
       ({ dir, files, marker }) => (dir === question.directory && files > 0) || isAsked(marker?.model),
@@ -57,3 +58,19 @@ export function cachedIn(
   );
   return recorded ? { cached: true, cacheSource: 'index' } : { cached: false, cacheSource: 'unknown' };
 }
+
+/**
+ * Whether nothing is missing of what is in the cache: a download that was broken off leaves files, but no marker. `expected`:
+ * bytes of a download, absent while nobody knows. What nobody looked at is as good as whole.
+ */
+export function isWhole(question: FitQuestion, { entries }: CacheContent, expected: number | undefined): boolean {
+  if (!entries) return true;
+  const isAsked = isNamedBy(question);
+  return entries.some(
+    ({ dir, marker, bytes }) =>
+      isAsked(marker?.model) || (dir === question.directory && (bytes ?? 0) >= (expected ?? 0)),
+  );
+}
+
+const isNamedBy = (question: FitQuestion) => (model: string | undefined) =>
+  [question.model, question.repository].some(name => name.toLowerCase() === model?.toLowerCase());
