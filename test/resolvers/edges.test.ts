@@ -154,3 +154,24 @@ test('what a machine runs is what names it, or what names no machine', async () 
     { name: 'n2', loaded: [{ name: 'b' }, { name: 'c' }] },
   ]);
 });
+
+test('a machine tells its free GPUs and what it waits for; what is not known of it is null', async () => {
+  const { gateway, ollama } = world(0);
+  const machine = { backend: 'ollama', ready: true, eligible: true, gpuCount: 2, reservedBytes: 0 };
+  const startingSince = new Date('2026-01-02T03:04:05Z');
+  ollama.world.nodes = [
+    { ...machine, name: 'known', freeGpus: 0 },
+    { ...machine, name: 'young', ready: false, eligible: false, startingSince, startingReason: 'not ready' },
+  ];
+  const question = '{ nodes(backend: "ollama") { items { name gpuCount freeGpus startingSince startingReason } } }';
+  assert.deepEqual((await askGraph(gateway, question)).data.nodes.items, [
+    { name: 'known', gpuCount: 2, freeGpus: 0, startingSince: null, startingReason: null },
+    {
+      name: 'young',
+      gpuCount: 2,
+      freeGpus: null,
+      startingSince: '2026-01-02T03:04:05.000Z',
+      startingReason: 'not ready',
+    },
+  ]);
+});

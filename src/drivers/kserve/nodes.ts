@@ -5,7 +5,7 @@ import { budgetOf, type NodeBudget } from './nodes/budgets.ts';
 import { type CacheLocation, holdsClaim, isPinned, mayHoldClaim } from './nodes/cacheLocation.ts';
 import { freeGpusOf } from './nodes/devices.ts';
 import { countIn, matchesSelector, type NodeView, printedSelector, readNode } from './nodes/node.ts';
-import { awaitedBy, startingUntil } from './nodes/starting.ts';
+import { awaitedBy, isYoung, startingUntil } from './nodes/starting.ts';
 import { poolToleration, printedTaints, repellingTaints } from './nodes/taints.ts';
 import { amountOf } from './quantity.ts';
 import type { KserveSettings } from './settings.ts';
@@ -152,7 +152,7 @@ export const momentsOf = (objects: readonly KubernetesObject[]): number[] =>
 /** What a node waits for that is coming up and that nothing else keeps models off. */
 function awaitedOn({ node, obstacles, gpuCount }: JudgedNode, { settings, now }: NodeListing): string | undefined {
   const passes = obstacles.every(({ code }) => code === 'not-ready' || code === 'taint');
-  if (!passes || !(now < startingUntil(node.createdAt))) return undefined;
+  if (!passes || !isYoung(node.createdAt, now)) return undefined;
   const { gpuPool, gpuResource } = settings;
   const taints = repellingTaints(node.taints, poolToleration(gpuPool?.taint));
   return awaitedBy(node, { taints, gpuCount, gpuResource });

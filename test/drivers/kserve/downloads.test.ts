@@ -132,7 +132,7 @@ test('logs are read no more often than they are to be, whatever else goes on in 
   abort.abort(new Error('over'));
 });
 
-test('a stalled download fails in the words of its log, another in those of its Job', async t => {
+test('F2: a stalled download fails in the words of its log, another in those of its Job', async t => {
   for (const [log, message] of [
     ['06-stalled.log', textOf('pull-job/06-stalled.log').split('\n').at(-2)],
     [
@@ -322,7 +322,7 @@ test('after a restart what is not over is found and followed again', async t => 
   await ended();
 });
 
-test('an API server that is away for a while ends no download', async t => {
+test('F8: an API server that is away for a while ends no download', async t => {
   await using lab = await startLab();
   const { downloads } = downloadsOn(lab);
   const { status, bytes, ended } = reading(t, downloads.start(lab.call, plan));

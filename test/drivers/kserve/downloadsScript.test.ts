@@ -87,7 +87,7 @@ for (const shell of shells)
       assert.deepEqual(await cache.markers(), ['nova-4b.json']);
     });
 
-    test(`a download for which nothing is written ends, and the next one goes on where it stood`, async t => {
+    test(`F2: a download for which nothing is written ends, and the next one goes on where it stood`, async t => {
       await using hub = await startHub({ models: [model] });
       hub.line({ stopsAfterBytes: 1_000_000 });
       const cache = await setUp(t, shell);

@@ -94,7 +94,7 @@ test('readers at the same time share a count, and later ones until it is old', a
   assert.deepEqual(renewed.scannedAt, new Date(start + 2 * minutes));
 });
 
-test('who has less time than a pod may take gets what is known, and the count goes on without them', async t => {
+test('F13: who has less time than a pod may take gets what is known, and the count goes on without them', async t => {
   const { time, counts, begun, callOf } = counting(t);
   const reason = "the caller's deadline leaves less than 2m0s for a scan pod; scanning in the background";
   const { value } = await counts.read(callOf(10_000));

@@ -64,6 +64,8 @@ test('a node comes up step by step', () => {
 test('15 minutes are enough to come up', () => {
   assert.equal(starting({}, 15 * minute - 1)[0], 'not ready; nvidia.com/gpu not allocatable yet');
   assert.deepEqual(starting({}, 15 * minute), notStarting);
+  assert.equal(starting({}, -minute)[1], born, 'clocks differ');
+  assert.deepEqual(starting({}, -15 * minute), notStarting, 'but not that much');
   assert.deepEqual(starting({ createdAt: undefined }), notStarting);
   assert.deepEqual(starting({ createdAt: 'yesterday' }), notStarting);
 });

@@ -9,7 +9,7 @@ import {
 } from '../../../src/drivers/kserve/nodes/cacheLocation.ts';
 import { readNode } from '../../../src/drivers/kserve/nodes/node.ts';
 import { reservationsOf } from '../../../src/drivers/kserve/nodes/reservations.ts';
-import { poolToleration, repellingTaints } from '../../../src/drivers/kserve/nodes/taints.ts';
+import { poolToleration, printedTaints, repellingTaints } from '../../../src/drivers/kserve/nodes/taints.ts';
 import { locationOf, objectsOf, presets, settingsWith } from './world.ts';
 
 const settings = settingsWith({ cache: { enabled: true, claimName: 'weights' } });
@@ -106,19 +106,19 @@ test("what the pool's taint makes everybody carry", () => {
 test('which taints repel', () => {
   const taint = (key: string, effect: string, value?: string) => ({ key, effect, value });
   const repelled = (toleration: Parameters<typeof repellingTaints>[1], ...taints: ReturnType<typeof taint>[]) =>
-    repellingTaints(taints, toleration);
+    printedTaints(repellingTaints(taints, toleration));
   const gpu = taint('gpu', 'NoSchedule', 'l4');
-  assert.deepEqual(repelled(undefined), []);
-  assert.deepEqual(repelled(undefined, gpu, taint('soft', 'PreferNoSchedule')), ['gpu=l4:NoSchedule']);
-  assert.deepEqual(repelled({ key: 'gpu', operator: 'Exists' }, gpu, taint('gpu', 'NoExecute')), []);
-  assert.deepEqual(repelled({ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }, gpu), ['gpu=l4:NoSchedule']);
-  assert.deepEqual(repelled({ key: 'gpu', operator: 'Equal', value: 'l4' }, gpu), []);
-  assert.deepEqual(repelled({ key: 'gpu', operator: 'Equal', value: 'l40s' }, gpu), ['gpu=l4:NoSchedule']);
-  assert.deepEqual(repelled({ operator: 'Exists' }, gpu), [], 'a toleration without a key is for all');
-  assert.deepEqual(repelled({ key: 'other', operator: 'Exists' }, gpu, taint('a', 'NoExecute')), [
-    'a:NoExecute',
-    'gpu=l4:NoSchedule',
-  ]);
+  assert.deepEqual(repelled(undefined), '');
+  assert.deepEqual(repelled(undefined, gpu, taint('soft', 'PreferNoSchedule')), 'gpu=l4:NoSchedule');
+  assert.deepEqual(repelled({ key: 'gpu', operator: 'Exists' }, gpu, taint('gpu', 'NoExecute')), '');
+  assert.deepEqual(repelled({ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }, gpu), 'gpu=l4:NoSchedule');
+  assert.deepEqual(repelled({ key: 'gpu', operator: 'Equal', value: 'l4' }, gpu), '');
+  assert.deepEqual(repelled({ key: 'gpu', operator: 'Equal', value: 'l40s' }, gpu), 'gpu=l4:NoSchedule');
+  assert.deepEqual(repelled({ operator: 'Exists' }, gpu), '', 'a toleration without a key is for all');
+  assert.deepEqual(
+    repelled({ key: 'other', operator: 'Exists' }, gpu, taint('a', 'NoExecute')),
+    'a:NoExecute, gpu=l4:NoSchedule',
+  );
 });
 
 test('what served models take of their nodes', () => {

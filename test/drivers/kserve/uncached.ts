@@ -1,7 +1,7 @@
 /** The driver on an emulated cluster in which models are not cached, so that nothing waits for a look into a cache. */
 import { type EmulatedCluster, startCluster } from '../../../src/demo/cluster.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
-import { createKserveDriver } from '../../../src/drivers/kserve/index.ts';
+import { createKserveDriver, type KserveOptions } from '../../../src/drivers/kserve/index.ts';
 import { openServer } from '../../../src/kubernetes/access.ts';
 import { createKubernetesClient } from '../../../src/kubernetes/client.ts';
 import { createWatches } from '../../../src/kubernetes/watches.ts';
@@ -12,22 +12,27 @@ import { clusterNodes, discoveryRef, discoveryWith, flagsOf, objectsOf, presetFi
 export const serving = 'model-serving';
 const pool = { taint: { key: 'nvidia.com/gpu' }, nodeSelector: { 'giantswarm.io/machine-pool': 'demo-gpu-l4' } };
 
+type Flags = Parameters<typeof flagsOf>[0];
+
 export interface Uncached extends AsyncDisposable {
   readonly cluster: EmulatedCluster;
   readonly driver: Driver;
 }
 
-export async function startUncached(flags: Parameters<typeof flagsOf>[0] = {}): Promise<Uncached> {
-  const objects = [
-    ...[serving, discoveryRef.namespace].map(namespaceOf),
-    { apiVersion: 'v1', kind: 'ConfigMap', ...discoveryWith({ gpuPool: pool, cache: { enabled: false } }) },
-    ...presetFiles.flatMap(objectsOf),
-    ...clusterNodes,
-  ];
-  const cluster = await startCluster({ objects });
+/** What there is in such a cluster. */
+export const uncachedObjects = () => [
+  ...[serving, discoveryRef.namespace].map(namespaceOf),
+  { apiVersion: 'v1', kind: 'ConfigMap', ...discoveryWith({ gpuPool: pool, cache: { enabled: false } }) },
+  ...presetFiles.flatMap(objectsOf),
+  ...clusterNodes,
+];
+
+export const driverOn = (access: Pick<KserveOptions, 'client' | 'watches'>, flags: Flags = {}): Driver =>
+  createKserveDriver({ ...access, flags: flagsOf(flags), ownNamespace: discoveryRef.namespace, log: silent });
+
+export async function startUncached(flags?: Flags): Promise<Uncached> {
+  const cluster = await startCluster({ objects: uncachedObjects() });
   const client = createKubernetesClient(openServer(cluster.url));
   const watches = createWatches({ client, log: silent });
-  const ownNamespace = discoveryRef.namespace;
-  const driver = createKserveDriver({ client, watches, flags: flagsOf(flags), ownNamespace, log: silent });
-  return { cluster, driver, [Symbol.asyncDispose]: () => cluster.close() };
+  return { cluster, driver: driverOn({ client, watches }, flags), [Symbol.asyncDispose]: () => cluster.close() };
 }

@@ -20,6 +20,10 @@ const isStartupTaint = ({ key }: NodeTaint) => startupTaints.includes(key) || ke
 export const startingUntil = (createdAt: Date | string | undefined): number =>
   new Date(createdAt ?? '').getTime() + startingMs;
 
+/** Whether a node is so young at a moment; of one from a later time nobody knows, but for clocks that differ a little. */
+export const isYoung = (createdAt: Date | undefined, now: number): boolean =>
+  createdAt !== undefined && Math.abs(now - createdAt.getTime()) < startingMs;
+
 export interface Waits {
   /** Taints that keep models off it. */
   readonly taints: readonly NodeTaint[];
