@@ -187,6 +187,7 @@ export async function deleteModel(
   const found = await resolveToAct(registry, call, input.model, input.backend);
   const { backend, model } = found;
   requireCapability(backend, 'delete');
+  await backend.driver.checkRemovable?.(call, model);
   if (input.unwire ?? true) await wiring?.unwire(call, backend.name, model.name);
   await backend.driver.remove?.(call, model);
   backend.changed();

@@ -1,8 +1,8 @@
-import type { Call } from '../call.ts';
+import { type Call, createCall } from '../call.ts';
 import type { Model } from '../domain.ts';
 import { conflict, GatewayError, modelNotFound } from '../errors.ts';
 import { notInTime } from './ask.ts';
-import { type Backend, readValue } from './backend.ts';
+import { type Backend, readValue, usualLookMs } from './backend.ts';
 import { answersInTime } from './patience.ts';
 import { namedOrOnly, type Registry } from './registry.ts';
 
@@ -19,9 +19,16 @@ interface Answer {
   readonly error?: GatewayError;
 }
 
+/** Who has all the time there is waits for a look all the same, not for what a look may begin. */
+function soon(call: Call): Call {
+  if (call.deadline - Date.now() <= usualLookMs) return call;
+  const { caller, requestId, log, signal } = call;
+  return createCall({ caller, requestId, log, signal, timeoutMs: usualLookMs });
+}
+
 /** The listed model of that name on one backend, or undefined. Throws when the backend cannot say. */
 async function lookUp(call: Call, backend: Backend, reference: string): Promise<Model | undefined> {
-  const { rows, errors } = await readValue(backend.models, call);
+  const { rows, errors } = await readValue(backend.models, soon(call));
   if (errors[0]) throw errors[0].error;
   return backend.driver.find(rows, reference);
 }

@@ -113,6 +113,8 @@ export interface Driver {
   load?(call: Call, request: LoadRequest): Promise<void>;
   /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */
   unload?(call: Call, model: Model): Promise<void>;
+  /** Throws why a model cannot be removed, before anything else of it is. */
+  checkRemovable?(call: Call, model: Model): Promise<void>;
   /** Removes a model from disk. Has `delete`. */
   remove?(call: Call, model: Model): Promise<void>;
   /** Has `nodeInventory`. */

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resolveModel } from '../../src/backends/resolve.ts';
+import type { Call } from '../../src/call.ts';
+import type { BackendStatus, Model } from '../../src/domain.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { backendError, invalidRequest, unavailable } from '../../src/errors.ts';
+import { createCell } from '../../src/live/cell.ts';
 import { callOf, registryOf } from '../support/backends.ts';
 import { allFaces, through } from '../support/facts.ts';
 import { fakeDriver, hang, testGateway } from '../support/gateway.ts';
@@ -210,4 +213,24 @@ test('one of several that cannot answer shows in its own words', async () => {
   await using server = await serveRest({ gateway: testGateway({ drivers: [having('ollama'), broken] }) });
   assert.equal((await server.send('GET models/a:1b')).json.backend, 'ollama');
   assert.equal(refusalOf(await server.send('GET models/nope')), '502 backend_error: lemonade: lemonade: HTTP 500');
+});
+
+test('who has all the time there is waits for a look, and who has little no longer than they have', async () => {
+  const driver = fakeDriver({ models: ['a:1b'] });
+  const left: number[] = [];
+  const models = createCell<readonly Model[]>([{ backend: 'ollama', name: 'a:1b' }]);
+  const read = (call: Call) => {
+    left.push(call.deadline - Date.now());
+    return models.read(call);
+  };
+  const nothing = { nodes: createCell<readonly []>([]), loaded: createCell<readonly []>([]) };
+  const status = createCell<BackendStatus>({ healthy: true });
+  const observed = { ...nothing, status, presets: nothing.nodes, models: { ...models, read } };
+  for (const call of [callOf(), callOf({ timeoutMs: 60_000 }), callOf({ timeoutMs: 1_000 })]) {
+    assert.equal(await resolve([{ ...driver, observed }], { call }), 'ollama/a:1b');
+  }
+  assert.deepEqual(
+    left.map(ms => Math.ceil(ms / 500) * 500),
+    [8_500, 8_500, 1_000],
+  );
 });

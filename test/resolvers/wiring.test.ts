@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendError } from '../../src/errors.ts';
+import { backendError, conflict } from '../../src/errors.ts';
 import { startFaces } from '../support/faces.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { askGraph } from '../support/graph.ts';
@@ -158,4 +158,22 @@ test('without a name, what is wired says where; then where the model is', async 
     };
   }
   assert.equal((await unwired('old:1b')).backend, 'ollama');
+});
+
+test('a deletion that the backend would refuse takes no wiring away', async () => {
+  const wiring = fakeWiring();
+  const driver = fakeDriver({ models: ['a:1b'] });
+  let isServed = true;
+  const checkRemovable = async () => {
+    if (isServed) throw conflict('a:1b is served by LLMInferenceService a; unload it first');
+  };
+  await using faces = await startFaces({ drivers: [{ ...driver, checkRemovable }], wiring });
+  assert.equal(
+    await faces.refusal('deleteModel', { model: 'a:1b' }),
+    'conflict: conflict: a:1b is served by LLMInferenceService a; unload it first',
+  );
+  assert.deepEqual(wiring.asked, []);
+  isServed = false;
+  assert.equal((await faces.rest.send('DELETE models/a:1b')).json.deleted, true);
+  assert.deepEqual(wiring.asked, [['unwire', 'ollama', 'a:1b']]);
 });

@@ -1,6 +1,6 @@
 /** KServe: models served by LLMInferenceServices of one namespace of a cluster. Everything but the Hub is watched. */
 import type { Logger } from 'pino';
-import { createCall } from '../../call.ts';
+import { type Call, createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
 import type {
   AgentAccess,
@@ -88,6 +88,9 @@ export function createKserveDriver(options: KserveOptions): Driver {
     if (text === undefined) throw new Error(`Secret ${namespace}/${name} has no key ${key}`);
     return Buffer.from(text, 'base64').toString();
   }
+
+  const directoryToRemove = async (call: Call, model: Model): Promise<string> =>
+    removableDirectory(model, (await readValue(world.surroundings, call)).served);
 
   const status = deriveSeen<[readonly KubernetesObject[], readonly KubernetesObject[], Configured], BackendStatus>(
     [world.served, world.controlPlane, world.configured],
@@ -208,10 +211,10 @@ export function createKserveDriver(options: KserveOptions): Driver {
       if (discovery.state === 'unreadable') throw unavailable(`discovery: ${discovery.problem}`);
       return pulls.unfinished(call);
     },
-    async remove(call, model) {
-      const { served } = await readValue(world.surroundings, call);
-      await inventory.remove(call, removableDirectory(model, served), model.node);
+    async checkRemovable(call, model) {
+      await directoryToRemove(call, model);
     },
+    remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 
     checkFit: questions.checkFit,
     explain: questions.explain,

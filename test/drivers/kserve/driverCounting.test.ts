@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { callTool } from '../../mcp/muster.ts';
+import { startFaces } from '../../support/faces.ts';
 import { within } from '../../support/server.ts';
 import { nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
 import { clusterNodes, discoveryRef } from './world.ts';
@@ -9,17 +11,18 @@ const node = pattern?.metadata.name ?? '';
 const nodeNamed = (name: string) => ({ ...(pattern as object), metadata: { ...pattern?.metadata, name } });
 const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index));
 
-const grown: Record<string, (count: number) => readonly object[]> = {
-  nodes: count => many(count, index => nodeNamed(`node-${index}`)),
-  'pods of the namespace': count =>
+const grown = {
+  nodes: (count: number): readonly object[] => many(count, index => nodeNamed(`node-${index}`)),
+  'pods of the namespace': (count: number): readonly object[] =>
     many(count, index => ({
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name: `other-${index}`, namespace: 'model-serving' },
       spec: { containers: [{ name: 'main', image: 'x' }] },
     })),
-  'served models and their pods': count => many(count, index => served(`nova-${index}`, node)).flat(),
-  presets: count =>
+  'served models and their pods': (count: number): readonly object[] =>
+    many(count, index => served(`nova-${index}`, node)).flat(),
+  presets: (count: number): readonly object[] =>
     many(count, index => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -75,6 +78,37 @@ for (const question of Object.keys(questions)) {
     });
   }
 }
+
+test('so it is through REST and MCP', async () => {
+  const countOn = async (more: readonly object[]) => {
+    await using lab = await startDriver({ objects: worldOf({ more, storage: 'cache-unbound.yaml' }) });
+    await using faces = await startFaces({ drivers: [lab.driver] });
+    const { send, url } = faces.rest;
+    const ask = async () => {
+      for (const list of ['nodes', 'models', 'presets']) {
+        const { status, json } = await send(`GET ${list}`);
+        assert.deepEqual([status, json.errors ?? []], [200, []]);
+      }
+      for (const [tool, asks] of [
+        ['list_nodes', {}],
+        ['list_models', {}],
+        ['check_fit', { preset: 'nova-4b' }],
+        ['explain_fit', { preset: 'nova-4b' }],
+      ] as const) {
+        const { isError, text } = await callTool(`${url}/mcp`, tool, asks);
+        assert.ok(!isError, `${tool}: ${text}`);
+      }
+    };
+    await ask();
+    const first = asked(lab);
+    await ask();
+    assert.deepEqual(asked(lab), first, 'asked again it is nothing');
+    return first.length;
+  };
+  const few = await countOn([...grown.nodes(1), ...served('nova-0', node)]);
+  const lots = Object.values(grown).flatMap(grow => grow(60));
+  assert.equal(await countOn(lots), few);
+});
 
 test('what is served is put on record once, however many there are and whoever asks', async () => {
   for (const count of [1, 50]) {
