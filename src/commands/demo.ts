@@ -63,7 +63,7 @@ Watch them live:
   ${url}/graphql
 
 There is more to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio,
-mistral-small-24b-x4 on KServe. Or ask from another terminal:
+mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
 
   # REST: the models, and what is loaded of them
   curl ${url}/api/v1/models

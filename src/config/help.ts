@@ -42,8 +42,8 @@ export function topHelp(width = 90): string {
 export function demoHelp(width = 90): string {
   return lines(
     ...wrap(
-      'Serve a made-up Ollama, Lemonade and LM Studio on this machine, and a made-up cluster with kagent. Their day ' +
-        'repeats every two minutes.',
+      'Serve a made-up Ollama, Lemonade and LM Studio on this machine, and a made-up cluster with kagent and ' +
+        'KServe. Their day repeats every two minutes.',
       width,
     ),
     '',

@@ -32,35 +32,45 @@ export interface LiveEvent<P = unknown> {
   readonly changes: P;
 }
 
-/** The events of a list. Rows are compared by reference: see `keepRows`. */
+/** The events of a list, one for each difference. Rows are compared by reference: see `keepRows`. */
 export function rowsEvents<R>(source: Source<Rows<R>>, key: (row: R) => string): Watch<LiveEvent<RowsPayload<R>>> {
   const states = watch(source);
   let before = new Map<string, R>();
+  let failures: readonly Failure[] | undefined;
   return {
     [Symbol.asyncIterator]() {
       return this;
     },
     async next() {
-      const state = await states.next();
-      if (state.done) return state;
-      const { revision, observedAt } = state.value;
-      const { rows, errors } = state.value.value ?? { rows: [], errors: [] };
-      const after = new Map(rows.map(row => [key(row), row]));
-      const changed = rows.filter(row => before.get(key(row)) !== row);
-      const removed = [...before.keys()].filter(name => !after.has(name));
-      before = after;
-      const base = { revision, observedAt, errors };
-      return {
-        done: false,
-        value: {
-          snapshot: { ...base, snapshot: true, rows, removed: [] },
-          changes: { ...base, snapshot: false, rows: changed, removed },
-        },
-      };
+      for (;;) {
+        const state = await states.next();
+        if (state.done) return state;
+        const { revision, observedAt } = state.value;
+        const { rows, errors } = state.value.value ?? { rows: [], errors: [] };
+        const after = new Map(rows.map(row => [key(row), row]));
+        const changed = rows.filter(row => before.get(key(row)) !== row);
+        const removed = [...before.keys()].filter(name => !after.has(name));
+        const isNews = changed.length > 0 || removed.length > 0 || !isSame(errors, failures);
+        before = after;
+        failures = errors;
+        if (!isNews) continue;
+        const base = { revision, observedAt, errors };
+        return {
+          done: false,
+          value: {
+            snapshot: { ...base, snapshot: true, rows, removed: [] },
+            changes: { ...base, snapshot: false, rows: changed, removed },
+          },
+        };
+      }
     },
     return: states.return,
   };
 }
+
+const isSame = (failures: readonly Failure[], before: readonly Failure[] | undefined) =>
+  failures.length === before?.length &&
+  failures.every(({ backend, error }, at) => backend === before[at]?.backend && error === before[at]?.error);
 
 /** What a subscriber of one thing is sent: the thing as it is, or that it is gone. */
 export interface ValuePayload<V> {

@@ -54,6 +54,23 @@ test('an event has what changed for those who saw the one before, and everything
   await events.return();
 });
 
+test('what changes nothing is no event; another failure is one', async () => {
+  const { cell } = world(row('a'));
+  const events = rowsEvents(cell, key);
+  const rows = (await nextOf(events)).snapshot.rows;
+  const next = nextOf(events);
+  cell.set({ rows: [...rows], errors: [] });
+  await new Promise(resolve => setImmediate(resolve));
+  const failure = { backend: 'x', error: backendError('down') };
+  cell.set({ rows, errors: [failure] });
+  assert.deepEqual((await next).changes.errors, [failure]);
+  const after = nextOf(events);
+  cell.set({ rows, errors: [{ ...failure }] });
+  await new Promise(resolve => setImmediate(resolve));
+  cell.set({ rows, errors: [] });
+  assert.deepEqual((await after).changes.errors, []);
+});
+
 test('changes missed in between are in the next event', async () => {
   const { cell, set } = world(row('a'));
   const events = rowsEvents(cell, key);

@@ -12,7 +12,7 @@ import type {
   Preset,
   Target,
 } from '../../domain.ts';
-import { unavailable } from '../../errors.ts';
+import { conflict, unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
@@ -212,7 +212,12 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return pulls.unfinished(call);
     },
     async checkRemovable(call, model) {
-      await directoryToRemove(call, model);
+      const directory = await directoryToRemove(call, model);
+      const running = (await downloads.unfinished(call)).find(each => each.directory === directory);
+      if (running) {
+        const { namespace, name } = running.job.metadata;
+        throw conflict(`${model.name} is being downloaded by Job ${namespace}/${name}; cancel that pull first`);
+      }
     },
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 

@@ -113,10 +113,14 @@ function obstaclesOn(node: NodeView, { settings, location, ignoresClaim }: NodeR
       change: `label the node ${selector}, or widen the GPU pool node selector`,
     });
   }
-  const taints = printedTaints(repellingTaints(node.taints, poolToleration(gpuPool?.taint)));
-  if (taints) {
+  const repelling = repellingTaints(node.taints, poolToleration(gpuPool?.taint));
+  if (repelling.length > 0) {
+    const taints = printedTaints(repelling);
     const text = `taint ${taints} not tolerated (set the GPU pool taint)`;
-    found.push({ code: 'taint', text, change: `take the taint off the node, or make it the GPU pool's: ${taints}` });
+    // A pool has one taint, and what runs without GPUs tolerates none.
+    const canBePools = gpuPool && !gpuPool.taint?.key && repelling.length === 1;
+    const change = `take ${taints} off the node${canBePools ? `, or make it the GPU pool's` : ''}`;
+    found.push({ code: 'taint', text, change });
   }
   if (!ignoresClaim && cache.enabled && cache.redirectPolicy && isPinned(location) && !holdsClaim(location, node)) {
     const text = `cache claim ${location.claim} is pinned to ${location.nodes.join(', ')}`;

@@ -60,7 +60,7 @@ export const FitResultRef = builder.objectRef<FitView>('FitResult').implement({
       downloadBytes: t.expose('downloadBytes', {
         type: 'Bytes',
         nullable: true,
-        description: 'Bytes still to be pulled.',
+        description: 'Bytes of the whole download, whatever of it is in the cache.',
         extensions: faces({ omitZero: true }),
       }),
       node: t.exposeString('node', { nullable: true, description: 'Name of the node it fits best.' }),

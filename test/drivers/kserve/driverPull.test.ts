@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelled, createCall } from '../../../src/call.ts';
 import type { PullProgress } from '../../../src/domain.ts';
+import { downloadJob } from '../../../src/drivers/kserve/downloads/job.ts';
 import { silent } from '../../support/gateway.ts';
 import { eventually, within } from '../../support/server.ts';
 import { all, failure } from '../scripted.ts';
 import { nova, scriptedHub, served, startDriver, tenSeconds, weighing, worldOf } from './driverLab.ts';
-import { clusterNodes, discoveryWith, objectsOf, textOf } from './world.ts';
+import { clusterNodes, discoveryWith, objectsOf, settingsWith, textOf } from './world.ts';
 
 const job = 'mm-pull-nova-4b';
 const empty = 'END\n';
@@ -215,4 +216,18 @@ test('what is not in the cache cannot be deleted, what is served must not be, th
   const [tool] = body?.spec.template.spec.containers ?? [];
   assert.deepEqual(tool?.env, [{ name: 'MM_DIRNAME', value: 'pico-1b-cpu' }]);
   await eventually(() => !lab.jobs().some(name => name.startsWith('mm-rm')), 'the Job of the removal goes');
+});
+
+test('what is being downloaded cannot be deleted until that is cancelled', async () => {
+  await using lab = await labWith({ cache: textOf('inventory/scan-output.log') });
+  const models = await within(lab.driver.models(lab.call), 'models');
+  const model = lab.driver.find(models, nova) ?? assert.fail('it is not listed');
+  await lab.driver.checkRemovable?.(tenSeconds(), model);
+  const plan = { repository: nova, directory: model.path ?? '', preset: 'nova-4b' };
+  lab.cluster.put(downloadJob(settingsWith({ cache: { enabled: true } }), plan));
+  const { code, message } = await failure(lab.driver.checkRemovable?.(tenSeconds(), model) ?? assert.fail());
+  assert.deepEqual(
+    [code, message],
+    ['conflict', `conflict: ${nova} is being downloaded by Job model-serving/${job}; cancel that pull first`],
+  );
 });

@@ -88,6 +88,19 @@ test('every obstacle says in words what it is, and what would take it away', () 
   }
 });
 
+test('only a pool without a taint can be given the one of a node', () => {
+  const change = (pool: object, name: string) => {
+    const node = `${name}.eu-central-1.compute.internal`;
+    const { nodes } = explain({ settings: settingsWith({ gpuPool: pool }) }, { preset: 'nova-4b', node });
+    return nodes[0]?.obstacles.find(({ code }) => code === 'taint')?.change;
+  };
+  const { taint: _, ...untainted } = gpuPool;
+  const [gpu, research] = ['nvidia.com/gpu:NoSchedule', 'dedicated=research:NoSchedule'];
+  assert.equal(change(untainted, 'ip-10-0-10-11'), `take ${gpu} off the node, or make it the GPU pool's`);
+  assert.equal(change(untainted, 'ip-10-0-10-12'), `take ${research}, ${gpu} off the node`);
+  assert.equal(change(gpuPool, 'ip-10-0-10-12'), `take ${research} off the node`);
+});
+
 test('memory that is missing comes by unloading, or not at all', () => {
   const node = 'ip-10-0-10-11.eu-central-1.compute.internal';
   const memory = (more: Partial<FitFacts>) => {
