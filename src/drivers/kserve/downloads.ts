@@ -7,7 +7,7 @@ import { located } from '../../kubernetes/watches.ts';
 import type { Source } from '../../live/source.ts';
 import { until } from '../../live/until.ts';
 import { endedByLeaving } from '../progress.ts';
-import { type DownloadPlan, downloadJob, plannedBy } from './downloads/job.ts';
+import { type DownloadPlan, downloadJob, downloadJobName, plannedBy } from './downloads/job.ts';
 import { downloadState, justCreated, type LogRead, logLines, logWanted } from './downloads/state.ts';
 import { followJob, isRefused, type JobCluster, type JobSeen } from './jobs/follow.ts';
 import { type JobView, readJob } from './jobs/job.ts';
@@ -40,6 +40,8 @@ export interface Downloads {
   /** Those that this gateway began and that are not over, by whichever process. */
   unfinished(call: Call): Promise<readonly UnfinishedDownload[]>;
   follow(call: Call, download: UnfinishedDownload): AsyncIterable<PullProgress>;
+  /** Throws `conflict` while something is downloaded into a directory: it must not be taken away under it. */
+  refuseDuring(call: Call, directory: string): Promise<void>;
 }
 
 /** For a Job that is over to go, in milliseconds. */
@@ -195,6 +197,16 @@ export function createDownloads({ client, watches, settings, changed }: Download
         const plan = view.end || view.deleting ? undefined : plannedBy(view);
         return plan ? [{ ...plan, job }] : [];
       });
+    },
+
+    async refuseDuring(call, directory) {
+      const { namespace } = await settingsFor(call);
+      const found = await client.get(call, jobs, downloadJobName(directory), namespace).catch(ifMissing);
+      const there = found && readJob(found);
+      if (!there || there.end || there.deleting) return;
+      throw conflict(
+        `${directory} is being downloaded by Job ${namespace}/${there.name}; cancel the download, or wait for it`,
+      );
     },
   };
 }

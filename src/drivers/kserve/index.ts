@@ -27,7 +27,7 @@ import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
-import { answeredPreset, choosePreset, type PresetList } from './presets.ts';
+import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
@@ -185,7 +185,14 @@ export function createKserveDriver(options: KserveOptions): Driver {
     nodes: async call => [...(await readValue(nodes, call))],
     presets: async call => [...(await readValue(presets, call))],
 
-    canonical: reference => parseReference(reference).repository.toLowerCase(),
+    canonical(reference) {
+      const { repository } = parseReference(reference);
+      const presets = world.surroundings.current?.value?.presets ?? [];
+      const preset = presets.find(({ name }) => name === repository);
+      // Presets that share a model have a directory each: none of them stands for it. Unseen, one is but a name.
+      const model = preset && onlyPresetServing(presets, preset.model)?.model;
+      return (model ?? repository).toLowerCase();
+    },
     find: (models, reference) => findListed(models, parseReference(reference).repository),
     async offered(call, reference) {
       const { presets } = await readValue(world.presets, call);
@@ -210,7 +217,9 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
     async remove(call, model) {
       const { served } = await readValue(world.surroundings, call);
-      await inventory.remove(call, removableDirectory(model, served), model.node);
+      const directory = removableDirectory(model, served);
+      await downloads.refuseDuring(call, directory);
+      await inventory.remove(call, directory, model.node);
     },
 
     checkFit: questions.checkFit,

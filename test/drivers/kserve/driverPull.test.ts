@@ -216,3 +216,53 @@ test('what is not in the cache cannot be deleted, what is served must not be, th
   assert.deepEqual(tool?.env, [{ name: 'MM_DIRNAME', value: 'pico-1b-cpu' }]);
   await eventually(() => !lab.jobs().some(name => name.startsWith('mm-rm')), 'the Job of the removal goes');
 });
+
+test('what is being downloaded is not deleted under the download', async () => {
+  await using lab = await labWith();
+  // As a count lists what is half there.
+  const model = { backend: 'kserve', name: nova, sizeBytes: 1, path: 'nova-4b' };
+  const remove = () => lab.driver.remove?.(lab.call, model) ?? assert.fail('it removes nothing');
+  const again = pulling(lab, { model: nova, preset: 'nova-4b' });
+  const created = await lab.job(job);
+
+  const refused = await failure(remove());
+  assert.equal(refused.code, 'conflict');
+  assert.equal(
+    refused.message,
+    `conflict: nova-4b is being downloaded by Job model-serving/${job}; cancel the download, or wait for it`,
+  );
+  assert.ok(!lab.jobs().some(name => name.startsWith('mm-rm')), 'nothing is removed');
+
+  lab.end(created, 'Failed');
+  assert.equal((await failure(within(again.done, 'the end'))).code, 'backend_error');
+  lab.ends('mm-rm-', 'REMOVED\n');
+  await within(remove(), 'the removal once the Job is over');
+});
+
+test('who deletes the same model at the same time waits for the one removal', async () => {
+  await using lab = await labWith({ cache: textOf('inventory/scan-output.log') });
+  const { driver } = lab;
+  const models = await within(driver.models(lab.call), 'models');
+  const model = driver.find(models, 'acme-labs/Pico-1B') ?? assert.fail('it is not listed');
+  const remove = () => driver.remove?.(lab.call, model) ?? assert.fail('it removes nothing');
+  const created = () => lab.requested('jobs.batch', 'create').length;
+  const before = created();
+  lab.ends('mm-rm-', 'REMOVED\n');
+  await within(Promise.all([remove(), remove()]), 'both');
+  assert.equal(created(), before + 1);
+  await within(remove(), 'a later one');
+  assert.equal(created(), before + 2, 'a later one is a removal of its own');
+});
+
+test('the name of a preset is another word for its model, unless presets share the model', async () => {
+  await using lab = await labWith();
+  const { driver } = lab;
+  assert.equal(driver.canonical('nova-4b'), 'nova-4b', 'not seen yet');
+  const presets = (await driver.presets?.(lab.call)) ?? [];
+  await within(driver.models(lab.call), 'what is around the cache');
+  for (const { name, model } of presets) {
+    const isAlone = presets.filter(each => each.model === model).length === 1;
+    assert.equal(driver.canonical(name), isAlone ? model.toLowerCase() : name, name);
+  }
+  assert.equal(driver.canonical('hf://Acme-Labs/Other:v2'), 'acme-labs/other');
+});
