@@ -29,7 +29,7 @@ interface UnfinishedDownload extends DownloadPlan {
 
 /**
  * A download ends when everything is there, and throws `backend_error` with what its Job or its log say when it is not.
- * Its Job is removed when it is cancelled, and when its pod cannot start; who leaves, or stops, leaves it running.
+ * Its Job is removed when the last who follows it cancels, and when its pod cannot start; who leaves, or stops, leaves it running.
  */
 export interface Downloads {
   /**
@@ -57,6 +57,8 @@ const idleMs = 30_000;
 
 export function createDownloads({ client, watches, settings, changed }: DownloadsOptions): Downloads {
   const cluster: JobCluster = { client, watches };
+  /** How many follow a Job, by its uid: one of them who cancels takes it from nobody else. */
+  const followers = new Map<string, number>();
 
   async function settingsFor(call: Call): Promise<KserveSettings> {
     const { value, error } = await settings.read(call);
@@ -121,12 +123,18 @@ export function createDownloads({ client, watches, settings, changed }: Download
     job: KubernetesObject,
     created?: DownloadPlan,
   ): AsyncGenerator<PullProgress> {
+    const { uid } = readJob(job);
+    followers.set(uid, (followers.get(uid) ?? 0) + 1);
     try {
       call.signal.throwIfAborted();
       if (created) yield justCreated(created);
       yield* news(call, settings, job);
     } finally {
-      if (call.signal.aborted && call.signal.reason === cancelled) void removeDetached(client, call, job);
+      const others = (followers.get(uid) ?? 1) - 1;
+      if (others > 0) followers.set(uid, others);
+      else followers.delete(uid);
+      if (others === 0 && call.signal.aborted && call.signal.reason === cancelled)
+        void removeDetached(client, call, job);
       changed();
     }
   }

@@ -146,6 +146,23 @@ test('who cancels a pull has its Job removed; who leaves it does not', async () 
   await eventually(() => !lab.jobs().includes(job), 'the removal of the Job');
 });
 
+test('who cancels a pull that somebody else follows takes it from nobody', async () => {
+  await using lab = await labWith();
+  const first = pulling(lab, { model: nova, preset: 'nova-4b' });
+  await first.status('waiting for the download pod');
+  const created = await lab.job(job);
+  const second = pulling(lab, { model: 'nova-4b' });
+  await second.status('waiting for the download pod');
+  first.abort.abort(cancelled);
+  await assert.rejects(first.done, cancelled);
+  lab.pod(created, 'p', running, 'PROGRESS 5\n');
+  await second.status('downloading');
+  assert.ok(lab.jobs().includes(job), 'its Job is still there');
+  second.abort.abort(cancelled);
+  await assert.rejects(second.done, cancelled);
+  await eventually(() => !lab.jobs().includes(job), 'the removal of the Job');
+});
+
 test('a process that starts finds the downloads of the one before, and follows them to their end', async () => {
   await using lab = await labWith();
   const before = pulling(lab, { model: `${nova}:v2`, preset: 'nova-4b' });
