@@ -61,7 +61,7 @@ interface Pulling {
 /** Starts the job that follows a download, or joins the one that runs for the same model. */
 export function startPull(actions: Actions, call: Call, backend: Backend, { request, wire, follow }: Pulling) {
   const { name, driver } = backend;
-  const key = driver.canonical(request.model);
+  const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
   const spec = { ...request, type: 'pull', backend: name, key, wire } as const;
   return actions.jobs.start(call, spec, async (work, report) => {
     backend.pulls.add(request.model);

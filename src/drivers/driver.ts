@@ -105,6 +105,8 @@ export interface Driver {
 
   /** Models in memory. Has `loadedModels`. */
   loaded?(call: Call): Promise<LoadedModel[]>;
+  /** Equal for two pulls that bring the same to the same place; absent where that is one and the same model. */
+  pullKey?(request: PullRequest): string;
   /** Downloads a model; ends when it is complete, throws when it is not. A later pull resumes. Has `pull`. */
   pull?(call: Call, request: PullRequest): AsyncIterable<PullProgress>;
   /** Downloads that began before this process and are not over. Has `pull`, where they go on without it. */

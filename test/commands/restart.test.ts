@@ -66,7 +66,7 @@ test('a download goes on while the gateway is stopped, and is a running pull of 
         [job.type, job.backend, job.model, job.preset, job.phase, job.status, job.bytesTotal],
         ['pull', 'kserve', `${repository}:v1`, 'nova-4b', 'running', 'waiting for the download pod', 100],
       );
-      const pull = await send('POST models/pull', { model: repository.toUpperCase() });
+      const pull = await send('POST models/pull', { model: `hf://${repository}:v1`, preset: 'nova-4b' });
       assert.deepEqual([pull.status, pull.json.created, pull.json.job.id], [202, false, job.id]);
       if (isLast) {
         await send(`DELETE jobs/${job.id}`);

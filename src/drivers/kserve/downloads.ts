@@ -7,7 +7,7 @@ import { located } from '../../kubernetes/watches.ts';
 import type { Source } from '../../live/source.ts';
 import { until } from '../../live/until.ts';
 import { endedByLeaving } from '../progress.ts';
-import { type DownloadPlan, downloadJob, plannedBy } from './downloads/job.ts';
+import { type DownloadPlan, downloadJob, downloadJobName, plannedBy } from './downloads/job.ts';
 import { downloadState, justCreated, type LogRead, logLines, logWanted } from './downloads/state.ts';
 import { followJob, isRefused, type JobCluster, type JobSeen } from './jobs/follow.ts';
 import { type JobView, readJob } from './jobs/job.ts';
@@ -29,7 +29,7 @@ interface UnfinishedDownload extends DownloadPlan {
 
 /**
  * A download ends when everything is there, and throws `backend_error` with what its Job or its log say when it is not.
- * Its Job is removed when it is cancelled, and when its pod cannot start; who leaves, or stops, leaves it running.
+ * Its Job is removed when the last who follows it cancels, and when its pod cannot start; who leaves, or stops, leaves it running.
  */
 export interface Downloads {
   /**
@@ -40,6 +40,8 @@ export interface Downloads {
   /** Those that this gateway began and that are not over, by whichever process. */
   unfinished(call: Call): Promise<readonly UnfinishedDownload[]>;
   follow(call: Call, download: UnfinishedDownload): AsyncIterable<PullProgress>;
+  /** Throws `conflict` while something is downloaded into a directory: it must not be taken away under it. */
+  refuseDuring(call: Call, directory: string): Promise<void>;
 }
 
 /** For a Job that is over to go, in milliseconds. */
@@ -55,6 +57,8 @@ const idleMs = 30_000;
 
 export function createDownloads({ client, watches, settings, changed }: DownloadsOptions): Downloads {
   const cluster: JobCluster = { client, watches };
+  /** How many follow a Job, by its uid: one of them who cancels takes it from nobody else. */
+  const followers = new Map<string, number>();
 
   async function settingsFor(call: Call): Promise<KserveSettings> {
     const { value, error } = await settings.read(call);
@@ -119,12 +123,18 @@ export function createDownloads({ client, watches, settings, changed }: Download
     job: KubernetesObject,
     created?: DownloadPlan,
   ): AsyncGenerator<PullProgress> {
+    const { uid } = readJob(job);
+    followers.set(uid, (followers.get(uid) ?? 0) + 1);
     try {
       call.signal.throwIfAborted();
       if (created) yield justCreated(created);
       yield* news(call, settings, job);
     } finally {
-      if (call.signal.aborted && call.signal.reason === cancelled) void removeDetached(client, call, job);
+      const others = (followers.get(uid) ?? 1) - 1;
+      if (others > 0) followers.set(uid, others);
+      else followers.delete(uid);
+      if (others === 0 && call.signal.aborted && call.signal.reason === cancelled)
+        void removeDetached(client, call, job);
       changed();
     }
   }
@@ -195,6 +205,16 @@ export function createDownloads({ client, watches, settings, changed }: Download
         const plan = view.end || view.deleting ? undefined : plannedBy(view);
         return plan ? [{ ...plan, job }] : [];
       });
+    },
+
+    async refuseDuring(call, directory) {
+      const { namespace } = await settingsFor(call);
+      const found = await client.get(call, jobs, downloadJobName(directory), namespace).catch(ifMissing);
+      const there = found && readJob(found);
+      if (!there || there.end || there.deleting) return;
+      throw conflict(
+        `${directory} is being downloaded by Job ${namespace}/${there.name}; cancel the download, or wait for it`,
+      );
     },
   };
 }

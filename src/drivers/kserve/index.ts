@@ -12,7 +12,7 @@ import type {
   Preset,
   Target,
 } from '../../domain.ts';
-import { conflict, unavailable } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
@@ -27,7 +27,7 @@ import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
-import { answeredPreset, choosePreset, type PresetList } from './presets.ts';
+import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, readValue, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
@@ -89,8 +89,12 @@ export function createKserveDriver(options: KserveOptions): Driver {
     return Buffer.from(text, 'base64').toString();
   }
 
-  const directoryToRemove = async (call: Call, model: Model): Promise<string> =>
-    removableDirectory(model, (await readValue(world.surroundings, call)).served);
+  async function directoryToRemove(call: Call, model: Model): Promise<string> {
+    const { served } = await readValue(world.surroundings, call);
+    const directory = removableDirectory(model, served);
+    await downloads.refuseDuring(call, directory);
+    return directory;
+  }
 
   const status = deriveSeen<[readonly KubernetesObject[], readonly KubernetesObject[], Configured], BackendStatus>(
     [world.served, world.controlPlane, world.configured],
@@ -188,7 +192,14 @@ export function createKserveDriver(options: KserveOptions): Driver {
     nodes: async call => [...(await readValue(nodes, call))],
     presets: async call => [...(await readValue(presets, call))],
 
-    canonical: reference => parseReference(reference).repository.toLowerCase(),
+    canonical(reference) {
+      const { repository } = parseReference(reference);
+      const presets = world.surroundings.current?.value?.presets ?? [];
+      const preset = presets.find(({ name }) => name === repository);
+      // Presets that share a model have a directory each: none of them stands for it. Unseen, one is but a name.
+      const model = preset && onlyPresetServing(presets, preset.model)?.model;
+      return (model ?? repository).toLowerCase();
+    },
     find: (models, reference) => findListed(models, parseReference(reference).repository),
     async offered(call, reference) {
       const { presets } = await readValue(world.presets, call);
@@ -204,6 +215,13 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return accessTo(served, address);
     },
 
+    pullKey({ model, preset }) {
+      const { repository, revision = 'main' } = parseReference(model);
+      const presets = world.surroundings.current?.value?.presets ?? [];
+      const named = preset ?? presets.find(({ name }) => name === repository)?.name;
+      const directory = named ?? onlyPresetServing(presets, repository)?.name ?? repository.toLowerCase();
+      return `${directory}:${revision}`;
+    },
     pull: pulls.pull,
     async unfinished(call) {
       const { discovery } = await readValue(world.configured, call);
@@ -212,12 +230,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return pulls.unfinished(call);
     },
     async checkRemovable(call, model) {
-      const directory = await directoryToRemove(call, model);
-      const running = (await downloads.unfinished(call)).find(each => each.directory === directory);
-      if (running) {
-        const { namespace, name } = running.job.metadata;
-        throw conflict(`${model.name} is being downloaded by Job ${namespace}/${name}; cancel that pull first`);
-      }
+      await directoryToRemove(call, model);
     },
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 

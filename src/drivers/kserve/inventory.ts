@@ -64,8 +64,8 @@ export interface Inventory extends Source<CacheView> {
   /** To be called after a load, a deletion and a download. */
   invalidate(): void;
   /**
-   * Removes a directory and what is on record of it. It goes on when the caller leaves. Throws `invalid_request` for a
-   * directory that must not be removed, else `backend_error`.
+   * Removes a directory and what is on record of it. It goes on when the caller leaves, and who asks for the same
+   * meanwhile waits for it. Throws `invalid_request` for a directory that must not be removed, else `backend_error`.
    */
   remove(call: Call, directory: string, node: string | undefined): Promise<void>;
   /** Forgets what is on record of an object that was unloaded, if that is worth nothing any more. Never rejects. */
@@ -81,6 +81,8 @@ export function createInventory(options: InventoryOptions): Inventory {
   const counts = createCounts({ around, nodes, count, call: own });
   const index = createCacheIndex({ client, watches, settings, call: own });
   const listeners = createListeners(begin, () => stop());
+  /** Removals under way, by what they remove. */
+  const removals = new Map<string, Promise<void>>();
   let stop = () => {};
 
   const view = derive<[readonly PlaceCount[], CacheRecords], CacheView>(
@@ -134,6 +136,7 @@ export function createInventory(options: InventoryOptions): Inventory {
       checkRemovable(directory);
       const settings = await settingsFor(call);
       const { caller, requestId, log } = call;
+      const key = JSON.stringify([settings.namespace, settings.cache.claim, directory, node]);
       const removing = async () => {
         const job = removeJob(settings, directory, node);
         const detached = createCall({ caller, requestId, log, timeoutMs: settings.inventory.timeout });
@@ -147,7 +150,13 @@ export function createInventory(options: InventoryOptions): Inventory {
         }
         await index.forget(detached, settings, known => (known.has(directory) ? directory : undefined));
       };
-      await unlessAborted(removing(), call.signal);
+      call.signal.throwIfAborted();
+      let removal = removals.get(key);
+      if (!removal) {
+        removal = removing().finally(() => removals.delete(key));
+        removals.set(key, removal);
+      }
+      await unlessAborted(removal, call.signal);
     },
 
     async unloaded(call, served) {

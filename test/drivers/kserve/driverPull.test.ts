@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelled, createCall } from '../../../src/call.ts';
 import type { PullProgress } from '../../../src/domain.ts';
-import { downloadJob } from '../../../src/drivers/kserve/downloads/job.ts';
 import { silent } from '../../support/gateway.ts';
 import { eventually, within } from '../../support/server.ts';
 import { all, failure } from '../scripted.ts';
 import { nova, scriptedHub, served, startDriver, tenSeconds, weighing, worldOf } from './driverLab.ts';
-import { clusterNodes, discoveryWith, objectsOf, settingsWith, textOf } from './world.ts';
+import { clusterNodes, discoveryWith, objectsOf, textOf } from './world.ts';
 
 const job = 'mm-pull-nova-4b';
 const empty = 'END\n';
@@ -147,6 +146,23 @@ test('who cancels a pull has its Job removed; who leaves it does not', async () 
   await eventually(() => !lab.jobs().includes(job), 'the removal of the Job');
 });
 
+test('who cancels a pull that somebody else follows takes it from nobody', async () => {
+  await using lab = await labWith();
+  const first = pulling(lab, { model: nova, preset: 'nova-4b' });
+  await first.status('waiting for the download pod');
+  const created = await lab.job(job);
+  const second = pulling(lab, { model: 'nova-4b' });
+  await second.status('waiting for the download pod');
+  first.abort.abort(cancelled);
+  await assert.rejects(first.done, cancelled);
+  lab.pod(created, 'p', running, 'PROGRESS 5\n');
+  await second.status('downloading');
+  assert.ok(lab.jobs().includes(job), 'its Job is still there');
+  second.abort.abort(cancelled);
+  await assert.rejects(second.done, cancelled);
+  await eventually(() => !lab.jobs().includes(job), 'the removal of the Job');
+});
+
 test('a process that starts finds the downloads of the one before, and follows them to their end', async () => {
   await using lab = await labWith();
   const before = pulling(lab, { model: `${nova}:v2`, preset: 'nova-4b' });
@@ -218,16 +234,91 @@ test('what is not in the cache cannot be deleted, what is served must not be, th
   await eventually(() => !lab.jobs().some(name => name.startsWith('mm-rm')), 'the Job of the removal goes');
 });
 
-test('what is being downloaded cannot be deleted until that is cancelled', async () => {
-  await using lab = await labWith({ cache: textOf('inventory/scan-output.log') });
-  const models = await within(lab.driver.models(lab.call), 'models');
-  const model = lab.driver.find(models, nova) ?? assert.fail('it is not listed');
-  await lab.driver.checkRemovable?.(tenSeconds(), model);
-  const plan = { repository: nova, directory: model.path ?? '', preset: 'nova-4b' };
-  lab.cluster.put(downloadJob(settingsWith({ cache: { enabled: true } }), plan));
-  const { code, message } = await failure(lab.driver.checkRemovable?.(tenSeconds(), model) ?? assert.fail());
-  assert.deepEqual(
-    [code, message],
-    ['conflict', `conflict: ${nova} is being downloaded by Job model-serving/${job}; cancel that pull first`],
+test('what is being downloaded is not deleted under the download', async () => {
+  await using lab = await labWith();
+  // As a count lists what is half there.
+  const model = { backend: 'kserve', name: nova, sizeBytes: 1, path: 'nova-4b' };
+  const remove = () => lab.driver.remove?.(lab.call, model) ?? assert.fail('it removes nothing');
+  const again = pulling(lab, { model: nova, preset: 'nova-4b' });
+  const created = await lab.job(job);
+
+  const refused = await failure(remove());
+  assert.equal(refused.code, 'conflict');
+  assert.equal(
+    refused.message,
+    `conflict: nova-4b is being downloaded by Job model-serving/${job}; cancel the download, or wait for it`,
   );
+  const before = await failure(lab.driver.checkRemovable?.(lab.call, model) ?? assert.fail());
+  assert.equal(before.message, refused.message, 'and it can be known before');
+  assert.ok(!lab.jobs().some(name => name.startsWith('mm-rm')), 'nothing is removed');
+
+  lab.end(created, 'Failed');
+  assert.equal((await failure(within(again.done, 'the end'))).code, 'backend_error');
+  lab.ends('mm-rm-', 'REMOVED\n');
+  await within(remove(), 'the removal once the Job is over');
+});
+
+test('who deletes the same model at the same time waits for the one removal', async () => {
+  await using lab = await labWith({ cache: textOf('inventory/scan-output.log') });
+  const { driver } = lab;
+  const models = await within(driver.models(lab.call), 'models');
+  const model = driver.find(models, 'acme-labs/Pico-1B') ?? assert.fail('it is not listed');
+  const remove = () => driver.remove?.(lab.call, model) ?? assert.fail('it removes nothing');
+  const created = () => lab.requested('jobs.batch', 'create').length;
+  const before = created();
+  lab.ends('mm-rm-', 'REMOVED\n');
+  await within(Promise.all([remove(), remove()]), 'both');
+  assert.equal(created(), before + 1);
+  await within(remove(), 'a later one');
+  assert.equal(created(), before + 2, 'a later one is a removal of its own');
+});
+
+test('pulls that fill the same directory with the same are one, others are not', async () => {
+  await using lab = await labWith();
+  const { driver } = lab;
+  await within(driver.models(lab.call), 'what is around the cache');
+  const keyOf = (request: { model: string; preset?: string; node?: string }) => driver.pullKey?.(request);
+  const key = keyOf({ model: nova, preset: 'nova-4b' });
+  for (const model of [nova, nova.toUpperCase(), `hf://${nova}`, `${nova}:main`, 'nova-4b']) {
+    assert.equal(keyOf({ model }), key, model);
+  }
+  for (const other of [
+    { model: `${nova}:v2` },
+    { model: nova, preset: 'other' },
+    { model: 'acme-labs/Other' },
+    { model: 'pico-1b-cpu' },
+  ]) {
+    assert.notEqual(keyOf(other), key, JSON.stringify(other));
+  }
+});
+
+test('what is in the cache of another revision, or broken off, is downloaded', async () => {
+  const whole = 'DIR\tnova-4b\t8054072104\t9\t1790500000\t1\n';
+  const marker = (revision: string) =>
+    `MARKER\tnova-4b\t${JSON.stringify({ model: nova, revision, dir: 'nova-4b' })}\n`;
+  for (const [cache, model, status] of [
+    [whole, nova, 'already cached'],
+    [whole, `${nova}:v2`, 'downloaded'],
+    [whole.replace('8054072104', '1000'), nova, 'downloaded'],
+    [whole + marker('v2'), `${nova}:v2`, 'already cached'],
+    [whole + marker('v2'), nova, 'downloaded'],
+    [whole + marker(''), nova, 'already cached'],
+  ] as const) {
+    await using lab = await labWith({ cache: `${cache}END\n` });
+    lab.ends('mm-pull-', 'DONE\n');
+    assert.equal((await pulled(lab, { model, preset: 'nova-4b' })).at(-1)?.status, status, cache + model);
+  }
+});
+
+test('the name of a preset is another word for its model, unless presets share the model', async () => {
+  await using lab = await labWith();
+  const { driver } = lab;
+  assert.equal(driver.canonical('nova-4b'), 'nova-4b', 'not seen yet');
+  const presets = (await driver.presets?.(lab.call)) ?? [];
+  await within(driver.models(lab.call), 'what is around the cache');
+  for (const { name, model } of presets) {
+    const isAlone = presets.filter(each => each.model === model).length === 1;
+    assert.equal(driver.canonical(name), isAlone ? model.toLowerCase() : name, name);
+  }
+  assert.equal(driver.canonical('hf://Acme-Labs/Other:v2'), 'acme-labs/other');
 });

@@ -18,7 +18,7 @@ interface CacheEntry {
   /** Of its files. */
   readonly bytes?: number | undefined;
   /** What a download left beside it. */
-  readonly marker?: { readonly model?: string | undefined } | undefined;
+  readonly marker?: { readonly model?: string | undefined; readonly revision?: string | undefined } | undefined;
 }
 
 interface CacheRecord {
@@ -60,16 +60,18 @@ export function cachedIn(
 }
 
 /**
- * Whether nothing is missing of what is in the cache: a download that was broken off leaves files, but no marker. `expected`:
- * bytes of a download, absent while nobody knows. What nobody looked at is as good as whole.
+ * Whether nothing is missing of what is in the cache: a download that was broken off leaves files, but no marker, and one of
+ * another revision a marker of its own. `expected`: bytes of a download, absent while nobody knows. What nobody looked at is
+ * as good as whole.
  */
 export function isWhole(question: FitQuestion, { entries }: CacheContent, expected: number | undefined): boolean {
   if (!entries) return true;
   const isAsked = isNamedBy(question);
-  return entries.some(
-    ({ dir, marker, bytes }) =>
-      isAsked(marker?.model) || (dir === question.directory && (bytes ?? 0) >= (expected ?? 0)),
-  );
+  return entries.some(({ dir, marker, bytes = 0 }) => {
+    if (marker) return isAsked(marker.model) && (marker.revision || 'main') === question.revision;
+    const isSame = dir === question.directory && question.revision === 'main';
+    return isSame && expected !== undefined && bytes >= expected;
+  });
 }
 
 const isNamedBy = (question: FitQuestion) => (model: string | undefined) =>
