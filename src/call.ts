@@ -77,3 +77,11 @@ export function detached(call: Call, signal: AbortSignal, log: Logger = call.log
   const { caller, requestId } = call;
   return { caller, requestId, log, signal, deadline: Number.POSITIVE_INFINITY };
 }
+
+/** The same caller's work that goes on when they leave, for at most so many milliseconds. */
+export const outliving = ({ caller, requestId, log }: Call, timeoutMs: number): Call =>
+  createCall({ caller, requestId, log, timeoutMs });
+
+/** The same call with at most so many milliseconds left. */
+export const atMost = ({ caller, requestId, log, signal }: Call, timeoutMs: number): Call =>
+  createCall({ caller, requestId, log, signal, timeoutMs });

@@ -1,4 +1,4 @@
-import { type Call, createCall } from '../call.ts';
+import { atMost, type Call } from '../call.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { asGatewayError, GatewayError, timedOut, unavailable } from '../errors.ts';
 import { createCell } from '../live/cell.ts';
@@ -88,9 +88,8 @@ export async function askDrivers<R>(
   ask: (driver: Driver, call: Call) => Promise<readonly R[]>,
 ): Promise<Rows<R>> {
   const left = new AbortController();
-  const { caller, requestId, log } = call;
-  const signal = AbortSignal.any([call.signal, left.signal]);
-  const bounded = createCall({ caller, requestId, log, signal, timeoutMs: usualLookMs });
+  const { requestId, log } = call;
+  const bounded = atMost({ ...call, signal: AbortSignal.any([call.signal, left.signal]) }, usualLookMs);
   const asked = backends.map(async (backend): Promise<Rows<R>> => {
     try {
       return { rows: await ask(backend.driver, bounded), errors: [] };

@@ -1,4 +1,4 @@
-import { type Call, createCall } from '../call.ts';
+import { atMost, type Call } from '../call.ts';
 import type { Model } from '../domain.ts';
 import { conflict, GatewayError, modelNotFound } from '../errors.ts';
 import { notInTime } from './ask.ts';
@@ -20,11 +20,7 @@ interface Answer {
 }
 
 /** Who has all the time there is waits for a look all the same, not for what a look may begin. */
-function soon(call: Call): Call {
-  if (call.deadline - Date.now() <= usualLookMs) return call;
-  const { caller, requestId, log, signal } = call;
-  return createCall({ caller, requestId, log, signal, timeoutMs: usualLookMs });
-}
+const soon = (call: Call): Call => (call.deadline - Date.now() <= usualLookMs ? call : atMost(call, usualLookMs));
 
 /** The listed model of that name on one backend, or undefined. Throws when the backend cannot say. */
 async function lookUp(call: Call, backend: Backend, reference: string): Promise<Model | undefined> {

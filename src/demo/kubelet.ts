@@ -11,6 +11,7 @@
 import { timestamp } from './cluster/store/object.ts';
 import type { Change, EmulatedCluster, KubernetesObject } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
+import { unlessAborted } from './host/latch.ts';
 import { type Exit, type Job, podFor, verdictOn } from './kubelet/jobs.ts';
 import { type Pod, status } from './kubelet/pods.ts';
 import { programOf } from './kubelet/programs.ts';
@@ -182,7 +183,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
       });
       if ('node' in place) return place;
       say(place.why);
-      await untilAborted(changed, signal);
+      await unlessAborted(changed, signal);
     }
   }
 
@@ -199,11 +200,3 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
 }
 
 const isAborted = (error: unknown) => error instanceof Error && error.name === 'AbortError';
-
-function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', abort));
-}

@@ -1,7 +1,7 @@
 /** Downloads into the cache: Jobs that go on without this process, and are found again by the next one. */
-import { type Call, cancelled, createCall } from '../../call.ts';
+import { type Call, cancelled, outliving } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
-import { backendError, conflict, GatewayError, messageOf, unavailable } from '../../errors.ts';
+import { backendError, conflict, GatewayError, messageOf, unavailable, unlessMissing } from '../../errors.ts';
 import { jobs, type KubernetesObject } from '../../kubernetes/resource.ts';
 import { located } from '../../kubernetes/watches.ts';
 import type { Source } from '../../live/source.ts';
@@ -11,10 +11,10 @@ import { type DownloadPlan, downloadJob, downloadJobName, plannedBy } from './do
 import { downloadState, justCreated, type LogRead, logLines, logWanted } from './downloads/state.ts';
 import { followJob, isRefused, type JobCluster, type JobSeen } from './jobs/follow.ts';
 import { type JobView, readJob } from './jobs/job.ts';
-import { ifMissing } from './jobs/missing.ts';
 import { removeDetached } from './jobs/removal.ts';
 import { ownSelector } from './labels.ts';
 import type { KserveSettings } from './settings.ts';
+import { readValue } from './world/seen.ts';
 
 export interface DownloadsOptions extends JobCluster {
   readonly settings: Source<KserveSettings>;
@@ -60,19 +60,13 @@ export function createDownloads({ client, watches, settings, changed }: Download
   /** How many follow a Job, by its uid: one of them who cancels takes it from nobody else. */
   const followers = new Map<string, number>();
 
-  async function settingsFor(call: Call): Promise<KserveSettings> {
-    const { value, error } = await settings.read(call);
-    if (value) return value;
-    throw error ?? unavailable('the settings of the backend are not known yet');
-  }
-
   async function obtain(call: Call, settings: KserveSettings, plan: DownloadPlan) {
     const wanted = downloadJob(settings, plan);
     const { name, namespace } = wanted.metadata;
     for (let attempt = 1; attempt <= attempts; attempt++) {
       const made = await create(call, wanted);
       if (made) return { job: made, isNew: true };
-      const found = await client.get(call, jobs, name, namespace).catch(ifMissing);
+      const found = await unlessMissing(client.get(call, jobs, name, namespace));
       if (!found) continue;
       const there = readJob(found);
       if (!there.managed) {
@@ -89,10 +83,9 @@ export function createDownloads({ client, watches, settings, changed }: Download
 
   /** Undefined when the name is taken. Whether it was created is known in any case, so that it can be removed. */
   async function create(call: Call, job: KubernetesObject): Promise<KubernetesObject | undefined> {
-    const { caller, requestId, log } = call;
     call.signal.throwIfAborted();
     try {
-      return await client.create(createCall({ caller, requestId, log, timeoutMs: creatingMs }), jobs, job);
+      return await client.create(outliving(call, creatingMs), jobs, job);
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'conflict') return undefined;
       throw error;
@@ -108,13 +101,13 @@ export function createDownloads({ client, watches, settings, changed }: Download
   }
 
   async function* started(call: Call, plan: DownloadPlan): AsyncGenerator<PullProgress> {
-    const settings = await settingsFor(call);
-    const { job, isNew } = await obtain(call, settings, plan);
-    yield* progress(call, settings, job, isNew ? plan : undefined);
+    const known = await readValue(settings, call);
+    const { job, isNew } = await obtain(call, known, plan);
+    yield* progress(call, known, job, isNew ? plan : undefined);
   }
 
   async function* followed(call: Call, { job }: UnfinishedDownload): AsyncGenerator<PullProgress> {
-    yield* progress(call, await settingsFor(call), job);
+    yield* progress(call, await readValue(settings, call), job);
   }
 
   async function* progress(
@@ -198,7 +191,7 @@ export function createDownloads({ client, watches, settings, changed }: Download
     follow: (call, download) => endedByLeaving(call, bounded => followed(bounded, download)),
 
     async unfinished(call) {
-      const { namespace } = await settingsFor(call);
+      const { namespace } = await readValue(settings, call);
       const { items } = await client.list(call, jobs, { namespace, labelSelector: ownSelector('download') });
       return items.flatMap(job => {
         const view = readJob(job);
@@ -208,8 +201,8 @@ export function createDownloads({ client, watches, settings, changed }: Download
     },
 
     async refuseDuring(call, directory) {
-      const { namespace } = await settingsFor(call);
-      const found = await client.get(call, jobs, downloadJobName(directory), namespace).catch(ifMissing);
+      const { namespace } = await readValue(settings, call);
+      const found = await unlessMissing(client.get(call, jobs, downloadJobName(directory), namespace));
       const there = found && readJob(found);
       if (!there || there.end || there.deleting) return;
       throw conflict(

@@ -29,10 +29,10 @@ import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
 import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
-import { createQuestions, readValue, rulesIn } from './questions.ts';
+import { createQuestions, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
-import { deriveSeen } from './world/seen.ts';
+import { deriveSeen, readValue, unanswered } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
 export interface KserveOptions {
@@ -78,6 +78,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
   const hub =
     options.hub ??
     createHub({ endpoint: flags.hfEndpoint.replace(/\/+$/, ''), timeoutMs: flags.hfTimeout, log, token: readToken });
+
+  const presetsSeen = () => world.surroundings.current?.value?.presets ?? [];
 
   async function readToken(): Promise<string | undefined> {
     const { namespace, hub } = await readValue(world.settings, call);
@@ -194,7 +196,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
 
     canonical(reference) {
       const { repository } = parseReference(reference);
-      const presets = world.surroundings.current?.value?.presets ?? [];
+      const presets = presetsSeen();
       const preset = presets.find(({ name }) => name === repository);
       // Presets that share a model have a directory each: none of them stands for it. Unseen, one is but a name.
       const model = preset && onlyPresetServing(presets, preset.model)?.model;
@@ -217,7 +219,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
 
     pullKey({ model, preset }) {
       const { repository, revision = 'main' } = parseReference(model);
-      const presets = world.surroundings.current?.value?.presets ?? [];
+      const presets = presetsSeen();
       const named = preset ?? presets.find(({ name }) => name === repository)?.name;
       const directory = named ?? onlyPresetServing(presets, repository)?.name ?? repository.toLowerCase();
       return `${directory}:${revision}`;
@@ -269,7 +271,7 @@ function whyNotReconciled(
   configured: Configured | undefined,
 ): string | undefined {
   if (error || !value) {
-    const why = error?.message ?? 'the API server has not answered yet';
+    const why = error?.message ?? unanswered;
     return `cannot tell whether the llm-d control plane serves this cluster: ${why}; the driver needs to read the ${version} API and list llminferenceserviceconfigs cluster-wide`;
   }
   if (value.length > 0) return undefined;

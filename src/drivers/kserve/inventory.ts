@@ -1,5 +1,5 @@
 /** The cache of a cluster's models: what lies in it, what is on record of it, and what takes from it. */
-import { type Call, createCall } from '../../call.ts';
+import { type Call, outliving } from '../../call.ts';
 import type { InventoryRefresh, Model, Target } from '../../domain.ts';
 import { backendError, messageOf } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
@@ -22,6 +22,7 @@ import type { CacheCount } from './nodes.ts';
 import type { ServingPreset } from './presets.ts';
 import type { ServedModel } from './served.ts';
 import type { KserveSettings } from './settings.ts';
+import { readValue } from './world/seen.ts';
 
 /** What is around the cache. */
 export interface CacheSurroundings {
@@ -114,12 +115,6 @@ export function createInventory(options: InventoryOptions): Inventory {
     noteNow();
   }
 
-  async function settingsFor(call: Call): Promise<KserveSettings> {
-    const { value, error } = await settings.read(call);
-    if (value) return value;
-    throw error ?? backendError('the settings of the backend are not known yet');
-  }
-
   return {
     get current() {
       return view.current;
@@ -134,12 +129,11 @@ export function createInventory(options: InventoryOptions): Inventory {
 
     async remove(call, directory, node) {
       checkRemovable(directory);
-      const settings = await settingsFor(call);
-      const { caller, requestId, log } = call;
+      const settings = await readValue(options.settings, call);
       const key = JSON.stringify([settings.namespace, settings.cache.claim, directory, node]);
       const removing = async () => {
         const job = removeJob(settings, directory, node);
-        const detached = createCall({ caller, requestId, log, timeoutMs: settings.inventory.timeout });
+        const detached = outliving(call, settings.inventory.timeout);
         try {
           await runTool(cluster, detached, { job, outputLimit: removalOutputLimit });
         } catch (error) {

@@ -122,3 +122,11 @@ export const answeredPreset = (preset: ServingPreset, backend: string, target: T
   nodeSelector: Object.keys(preset.nodeSelector).length > 0 ? preset.nodeSelector : undefined,
   chatTemplate: preset.chatTemplate?.configMap,
 });
+
+/** What a preset says of the model that it serves; nothing without one. */
+export const detailsOf = (preset: ServingPreset | undefined) => ({
+  preset: preset?.name,
+  format: preset?.format,
+  contextLength: preset?.contextLength,
+  capabilities: preset && preset.capabilities.length > 0 ? preset.capabilities : undefined,
+});

@@ -1,10 +1,9 @@
 /** What is answered on demand: whether a model fits, why it does not, and what the Hub has. */
 import type { Call } from '../../call.ts';
 import type { FitExplanation, FitResult, SearchResult } from '../../domain.ts';
-import { asGatewayError, GatewayError, unavailable } from '../../errors.ts';
+import { asGatewayError, unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { configMaps } from '../../kubernetes/resource.ts';
-import type { Source } from '../../live/source.ts';
 import type { FitRequest } from '../driver.ts';
 import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './discovery.ts';
 import { type CacheContent, type FitFacts, type FitQuestion, isWhole, judgeFit, questionOf, withCache } from './fit.ts';
@@ -14,6 +13,7 @@ import type { CacheLocation } from './nodes/cacheLocation.ts';
 import { reservationsOf } from './nodes/reservations.ts';
 import { presetsServing } from './presets.ts';
 import { whyNot } from './whyNot.ts';
+import { readValue } from './world/seen.ts';
 import type { Configured, Surroundings, World } from './world.ts';
 
 interface Options {
@@ -164,10 +164,3 @@ export const rulesIn = ({ settings, location, served, presets }: Surroundings) =
   location,
   reserved: reservationsOf(served, presets),
 });
-
-/** What is seen of a source. Throws what it failed with, unless it was seen before. */
-export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
-  const { value, error } = await source.read(call);
-  if (value !== undefined) return value;
-  throw error ?? new GatewayError('unavailable', 'backend unavailable: the API server has not answered yet');
-}

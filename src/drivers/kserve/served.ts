@@ -6,7 +6,7 @@ import { addressOf } from './address.ts';
 import { isHubUri, parseReference } from './hub/reference.ts';
 import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from './labels.ts';
 import type { Served } from './nodes/reservations.ts';
-import { onlyPresetServing, type ServingPreset } from './presets.ts';
+import { detailsOf, onlyPresetServing, type ServingPreset } from './presets.ts';
 
 export const llmInferenceServices: Resource = {
   group: 'serving.kserve.io',
@@ -178,10 +178,7 @@ export function servedAsModel(served: ServedModel, { backend, target, presets }:
     node: served.node,
     path: served.name,
     downloaded: false,
-    preset: preset?.name,
-    format: preset?.format,
-    contextLength: preset?.contextLength,
-    capabilities: preset && preset.capabilities.length > 0 ? preset.capabilities : undefined,
+    ...detailsOf(preset),
   };
 }
 

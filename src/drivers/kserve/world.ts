@@ -31,7 +31,7 @@ import {
   servingPods,
 } from './served.ts';
 import { type CheckedFlags, type KserveSettings, type RegisteredKserve, settingsOf } from './settings.ts';
-import { deriveSeen, missingIn, problemOf } from './world/seen.ts';
+import { deriveSeen, missingIn, problemOf, unanswered } from './world/seen.ts';
 
 export interface WorldOptions {
   readonly watches: Watches;
@@ -208,7 +208,7 @@ function discoveryIn({ value, error }: Observation<readonly ConfigMap[]>, ref: D
   if (!value || error) {
     return {
       state: 'unreadable',
-      problem: readFailure(ref, error?.message ?? 'the API server has not answered yet'),
+      problem: readFailure(ref, error?.message ?? unanswered),
     };
   }
   return value[0] ? parseDiscovery(value[0], ref) : { state: 'missing' };

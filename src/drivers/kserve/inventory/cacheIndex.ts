@@ -1,6 +1,6 @@
 /** The index of the cache: a ConfigMap that keeps what was served from which directory. */
-import { type Call, createCall } from '../../../call.ts';
-import { GatewayError } from '../../../errors.ts';
+import { type Call, outliving } from '../../../call.ts';
+import { GatewayError, unlessMissing } from '../../../errors.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
 import type { Reflector } from '../../../kubernetes/reflector.ts';
 import { type ConfigMap, configMaps } from '../../../kubernetes/resource.ts';
@@ -9,7 +9,6 @@ import { derive } from '../../../live/derive.ts';
 import { follow } from '../../../live/follow.ts';
 import { optional } from '../../../live/optional.ts';
 import type { Source } from '../../../live/source.ts';
-import { ifMissing } from '../jobs/missing.ts';
 import { ownLabels } from '../labels.ts';
 import type { KserveSettings } from '../settings.ts';
 import { type CacheRecord, type CacheRecords, recordsIn } from './records.ts';
@@ -63,14 +62,14 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
     const name = cache.indexConfigMap;
     const reflector = watched(settings);
     const { value } = await reflector.read(call);
-    let known = value ? value[0] : await client.get(call, configMaps, name, namespace).catch(ifMissing);
+    let known = value ? value[0] : await unlessMissing(client.get(call, configMaps, name, namespace));
     for (let attempt = 1; ; attempt++) {
       try {
         return await put(call, { name, namespace }, known, changed, reflector);
       } catch (error) {
         const isRace = error instanceof GatewayError && ['conflict', 'not_found'].includes(error.code);
         if (!isRace || attempt === attempts) throw error;
-        known = await client.get(call, configMaps, name, namespace).catch(ifMissing);
+        known = await unlessMissing(client.get(call, configMaps, name, namespace));
       }
     }
   }
@@ -97,15 +96,15 @@ export function createCacheIndex({ client, watches, settings, call: own }: Index
   }
 
   /** As the caller, whether they wait or not. */
-  function tried({ caller, requestId, log }: Call, settings: KserveSettings, changed: Change): Promise<void> {
+  function tried(asking: Call, settings: KserveSettings, changed: Change): Promise<void> {
     last = last.then(async () => {
-      const call = createCall({ caller, requestId, log, timeoutMs: writeMs });
+      const call = outliving(asking, writeMs);
       try {
         await change(call, settings, changed);
       } catch (error) {
         if (Date.now() - warnedAt < warnMs) return;
         warnedAt = Date.now();
-        log.warn({ err: error }, 'the index of the cache cannot be written');
+        asking.log.warn({ err: error }, 'the index of the cache cannot be written');
       }
     });
     return last;

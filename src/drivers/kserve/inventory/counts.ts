@@ -10,6 +10,7 @@ import type { NodeView } from '../nodes/node.ts';
 import { readNodes } from '../nodes.ts';
 import type { KserveSettings } from '../settings.ts';
 import { formatDuration } from '../units.ts';
+import { unanswered } from '../world/seen.ts';
 import type { CacheEntry, Count } from './entry.ts';
 import { type Nodes, scanGate } from './gate.ts';
 
@@ -136,7 +137,7 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
     // Reading a thousand of them takes a while, and most of the time they are the same.
     if (value && value !== nodesRead?.of) nodesRead = { of: value, nodes: readNodes(value) };
     if (value && nodesRead) return { nodes: nodesRead.nodes };
-    return { problem: error?.message ?? 'the API server has not answered yet' };
+    return { problem: error?.message ?? unanswered };
   }
 
   function start(place: Place, settings: KserveSettings, { caller, requestId, deadline }: Call) {

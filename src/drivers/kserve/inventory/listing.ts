@@ -1,7 +1,7 @@
 /** The models of the cache: what its directories, what is on record, presets and served objects say together. */
 import type { Model, Target } from '../../../domain.ts';
 import { conflict, modelNotFound } from '../../../errors.ts';
-import { onlyPresetServing, type ServingPreset } from '../presets.ts';
+import { detailsOf, onlyPresetServing, type ServingPreset } from '../presets.ts';
 import { type ServedModel, servedAsModel } from '../served.ts';
 import { type CacheEntry, holdsModel } from './entry.ts';
 import type { CacheRecord, CacheRecords } from './records.ts';
@@ -66,13 +66,6 @@ const servedAs = (dir: string, { served }: CacheFacts) => served.find(({ name })
 /** Whether a listed directory is that of a served object; on its node, where both are known. */
 const isOf = ({ node, path }: Model, { directory, node: servedOn }: ServedModel) =>
   path === directory && (node === undefined || servedOn === undefined || node === servedOn);
-
-const detailsOf = (preset: ServingPreset | undefined) => ({
-  preset: preset?.name,
-  format: preset?.format,
-  contextLength: preset?.contextLength,
-  capabilities: preset && preset.capabilities.length > 0 ? preset.capabilities : undefined,
-});
 
 function byNameAndNode(a: Model, b: Model): number {
   const keys = [

@@ -1,13 +1,13 @@
 /** Following one Job and its pods by the watches of its namespace, which everybody shares. */
 import type { Call } from '../../../call.ts';
-import { GatewayError } from '../../../errors.ts';
+import { type GatewayError, unavailable, unlessMissing } from '../../../errors.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
 import type { Reflector } from '../../../kubernetes/reflector.ts';
 import { jobs, type KubernetesObject, pods } from '../../../kubernetes/resource.ts';
 import { located, type Watches } from '../../../kubernetes/watches.ts';
 import { unlessAborted } from '../../../live/source.ts';
+import { unanswered } from '../world/seen.ts';
 import { type JobView, readJob } from './job.ts';
-import { ifMissing } from './missing.ts';
 import { type PodView, podsOf } from './pod.ts';
 
 /** The cluster as Jobs need it. */
@@ -56,7 +56,7 @@ export async function followJob(
     const isIt = ({ metadata }: KubernetesObject) => metadata.name === name && metadata.uid === uid;
     const seen = shownBy(jobsSeen).find(isIt);
     if (seen) return seen;
-    const found = await client.get(call, jobs, name, namespace).catch(ifMissing);
+    const found = await unlessMissing(client.get(call, jobs, name, namespace));
     return found && isIt(found) ? found : undefined;
   }
 
@@ -83,7 +83,7 @@ export async function followJob(
 function shownBy(reflector: Reflector<KubernetesObject>): readonly KubernetesObject[] {
   const { value, error } = reflector.current ?? {};
   if (value && !(error && isRefused(error))) return value;
-  throw error ?? new GatewayError('unavailable', 'backend unavailable: the API server has not answered yet');
+  throw error ?? unavailable(unanswered);
 }
 
 /** Waiting does not help. */

@@ -1,5 +1,5 @@
 /** Removing Jobs that nobody waits for any more. */
-import { type Call, createCall } from '../../../call.ts';
+import { type Call, outliving } from '../../../call.ts';
 import { GatewayError } from '../../../errors.ts';
 import { createBackoff } from '../../../kubernetes/backoff.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
@@ -15,10 +15,10 @@ const removalMs = 30_000;
  */
 export async function removeDetached(
   client: Pick<KubernetesClient, 'remove'>,
-  { caller, requestId, log }: Call,
+  asking: Call,
   { metadata: { name, namespace, uid } }: KubernetesObject,
 ): Promise<void> {
-  const call = createCall({ caller, requestId, log, timeoutMs: removalMs });
+  const call = outliving(asking, removalMs);
   const backoff = createBackoff();
   for (;;) {
     try {
@@ -30,7 +30,7 @@ export async function removeDetached(
       const pause = backoff.next();
       const isOver = call.deadline - Date.now() <= pause;
       if (isOver || (error instanceof GatewayError && isRefused(error))) {
-        log.warn({ err: error, job: `${namespace}/${name}` }, 'a Job could not be removed');
+        asking.log.warn({ err: error, job: `${namespace}/${name}` }, 'a Job could not be removed');
         return;
       }
       await new Promise(resolve => setTimeout(resolve, pause).unref());

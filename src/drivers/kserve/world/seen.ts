@@ -1,7 +1,12 @@
 /** Sources that are computed from others and may fail. */
+
+import type { Call } from '../../../call.ts';
 import { type GatewayError, unavailable } from '../../../errors.ts';
 import { derive } from '../../../live/derive.ts';
 import type { Observation, Source } from '../../../live/source.ts';
+
+/** Why something is not known that nothing is wrong with. */
+export const unanswered = 'the API server has not answered yet';
 
 /** What was made of observations; without a value there is an error. */
 export interface Seen<T> {
@@ -39,9 +44,16 @@ const inside = <R>({ value, ...observation }: Observation<Seen<R>>): Observation
 /** Why a part of the cluster is not known, or may be outdated: `pods: <why>`; nothing when all is well. */
 export function problemOf(what: string, { value, error }: Observation<unknown>): string | undefined {
   if (error) return `${what}: ${error.message}`;
-  return value === undefined ? `${what}: the API server has not answered yet` : undefined;
+  return value === undefined ? `${what}: ${unanswered}` : undefined;
 }
 
 /** Why a part is not there at all; nothing when it is, even if it may be outdated. */
 export const missingIn = (what: string, { value, error }: Observation<unknown>): GatewayError | undefined =>
-  value === undefined ? (error ?? unavailable(`${what}: the API server has not answered yet`)) : undefined;
+  value === undefined ? (error ?? unavailable(`${what}: ${unanswered}`)) : undefined;
+
+/** What is seen of a source. Throws what it failed with, unless it was seen before. */
+export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
+  const { value, error } = await source.read(call);
+  if (value !== undefined) return value;
+  throw error ?? unavailable(unanswered);
+}
