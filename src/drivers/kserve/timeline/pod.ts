@@ -1,0 +1,137 @@
+/** The pod that speaks for a served model, and its containers. */
+import type { KubernetesObject } from '../../../kubernetes/resource.ts';
+import { type Fields, fieldsOf, listOf, textOf, timeOf, wholeNumber } from '../jobs/fields.ts';
+import { amountOf } from '../quantity.ts';
+import { type Condition, conditionOf, createdAt, specOf, statusOf } from './fields.ts';
+
+export interface Termination {
+  readonly exitCode: number | undefined;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly startedAt: number | undefined;
+  readonly finishedAt: number | undefined;
+}
+
+export interface Container {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restarts: number;
+  readonly waiting: Reason | undefined;
+  readonly running: { readonly startedAt: number | undefined } | undefined;
+  readonly terminated: Termination | undefined;
+  readonly lastTerminated: Termination | undefined;
+}
+
+/** One word and what it means. */
+export interface Reason {
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+}
+
+export interface PodView {
+  readonly uid: string | undefined;
+  readonly createdAt: number | undefined;
+  readonly phase: string | undefined;
+  readonly node: string | undefined;
+  readonly nominatedNode: string | undefined;
+  readonly scheduled: Condition | undefined;
+  readonly containersReadyAt: number | undefined;
+  /** It initializes at all. */
+  readonly initializes: boolean;
+  readonly initContainers: readonly Container[];
+  /** The runtime is the first: kubelets sort them by name. */
+  readonly containers: readonly Container[];
+  readonly restartPolicy: string | undefined;
+  /** Of its own, such as `Evicted`. */
+  readonly own: Reason;
+  readonly requests: (resource: string) => boolean;
+}
+
+/** One that stays before one that ends, one with a node before one without, then the later. */
+export function speakingPod(pods: readonly KubernetesObject[], object: string): PodView | undefined {
+  let best: { readonly rank: number; readonly pod: KubernetesObject } | undefined;
+  for (const pod of pods) {
+    const { labels, deletionTimestamp } = pod.metadata;
+    if (labels?.['app.kubernetes.io/part-of'] !== 'llminferenceservice') continue;
+    if (labels['app.kubernetes.io/name'] !== object) continue;
+    const rank = (deletionTimestamp === undefined ? 2 : 0) + (textOf(specOf(pod).nodeName) ? 1 : 0);
+    if (!best || rank >= best.rank) best = { rank, pod };
+  }
+  return best && podView(best.pod);
+}
+
+function podView(pod: KubernetesObject): PodView {
+  const [spec, status] = [specOf(pod), statusOf(pod)];
+  const ready = conditionOf(status, 'ContainersReady');
+  return {
+    uid: pod.metadata.uid,
+    createdAt: createdAt(pod),
+    phase: textOf(status.phase),
+    node: textOf(spec.nodeName),
+    nominatedNode: textOf(status.nominatedNodeName),
+    scheduled: conditionOf(status, 'PodScheduled'),
+    containersReadyAt: ready?.status === 'True' ? ready.at : undefined,
+    initializes: listOf(spec.initContainers).length > 0,
+    initContainers: listOf(status.initContainerStatuses).map(containerView),
+    containers: listOf(status.containerStatuses).map(containerView),
+    restartPolicy: textOf(spec.restartPolicy),
+    own: { reason: textOf(status.reason), message: textOf(status.message) },
+    requests: resource => listOf(spec.containers).some(each => wants(fieldsOf(each), resource)),
+  };
+}
+
+function wants(container: Fields, resource: string): boolean {
+  const { requests, limits } = fieldsOf(container.resources);
+  return [requests, limits].some(each => (amountOf(String(fieldsOf(each)[resource] ?? '')) ?? 0) > 0);
+}
+
+function containerView(status: unknown): Container {
+  const fields = fieldsOf(status);
+  const state = fieldsOf(fields.state);
+  const running = state.running && fieldsOf(state.running);
+  return {
+    name: textOf(fields.name) ?? '',
+    ready: fields.ready === true,
+    restarts: wholeNumber(fields.restartCount) ?? 0,
+    waiting: state.waiting ? reasonOf(fieldsOf(state.waiting)) : undefined,
+    running: running ? { startedAt: timeOf(running.startedAt) } : undefined,
+    terminated: terminationOf(state.terminated),
+    lastTerminated: terminationOf(fieldsOf(fields.lastState).terminated),
+  };
+}
+
+const reasonOf = ({ reason, message }: Fields): Reason => ({ reason: textOf(reason), message: textOf(message) });
+
+function terminationOf(state: unknown): Termination | undefined {
+  if (!state) return undefined;
+  const fields = fieldsOf(state);
+  return {
+    exitCode: wholeNumber(fields.exitCode),
+    ...(reasonOf(fields) as Required<Reason>),
+    startedAt: timeOf(fields.startedAt),
+    finishedAt: timeOf(fields.finishedAt),
+  };
+}
+
+/** Waiting for one of them, a container waits for its image. */
+const imageReasons: readonly (string | undefined)[] = [
+  'ImagePullBackOff',
+  'ErrImagePull',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'CreateContainerConfigError',
+  'CreateContainerError',
+];
+export const lacksImage = (waiting: Reason) => imageReasons.includes(waiting.reason);
+
+/** What a pod itself says of why it is not there yet; nothing = {}. */
+export function podWords(pod: PodView): Reason {
+  const stuck = [...pod.initContainers, ...pod.containers].find(
+    ({ waiting }) => waiting?.reason && waiting.reason !== 'PodInitializing',
+  );
+  if (stuck?.waiting) return stuck.waiting;
+  if (pod.scheduled?.status === 'False') return { reason: pod.scheduled.reason, message: pod.scheduled.message };
+  return pod.own;
+}
+
+export const saysNothing = ({ reason, message }: Reason) => !(reason || message);
