@@ -2,7 +2,6 @@
 import type { ServingPhase, Step } from '../../domain.ts';
 import { type EventView, eventView } from './timeline/events.ts';
 import type { ServeFacts } from './timeline/facts.ts';
-
 import { imageStage } from './timeline/image.ts';
 import { loadingStage } from './timeline/loading.ts';
 import { type ObjectView, objectView } from './timeline/object.ts';

@@ -37,7 +37,13 @@ export function capacityStage(claim: string, refusals: readonly Refusal[], facts
   const available = mentions(texts, /choosing ([a-z0-9-]+(?:, [a-z0-9-]+)*)\.(?!\.)/g)
     .flatMap(each => each.split(', '))
     .filter(zone => !zones.includes(zone));
-  const place: Place = { asked, zones, available: distinct(available), pinned: pinnedByCache(zones, asked, facts), facts };
+  const place: Place = {
+    asked,
+    zones,
+    available: distinct(available),
+    pinned: pinnedByCache(zones, asked, facts),
+    facts,
+  };
   return {
     message: `${intro}the cloud has no ${listed(types, 'or')} capacity${whereWords(place)}${wayOut(place)}`,
     unread,
@@ -84,7 +90,8 @@ function whereWords({ asked, zones, available, pinned, facts: { cache } }: Place
 
 function wayOut({ asked, zones, available, pinned }: Place): string {
   if (asked.unpinned && asked.zones.length > 0) {
-    const wider = 'wider sizes or another accelerator (a re-run of create_node_pool) give Karpenter more to choose from';
+    const wider =
+      'wider sizes or another accelerator (a re-run of create_node_pool) give Karpenter more to choose from';
     return `. No zone is left to move to; ${wider}, and it retries while the pod waits`;
   }
   if (asked.unpinned || zones.length === 0) return retries;

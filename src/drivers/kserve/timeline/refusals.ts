@@ -20,7 +20,8 @@ export function refusalsOf(
   { nodeClaims, karpenterEvents }: ServeFacts,
 ): { readonly refusals: readonly Refusal[]; readonly unread: readonly string[] } {
   const unread: string[] = [];
-  if ('problem' in nodeClaims) unread.push(`whether NodeClaim ${claim} launched could not be read (${nodeClaims.problem})`);
+  if ('problem' in nodeClaims)
+    unread.push(`whether NodeClaim ${claim} launched could not be read (${nodeClaims.problem})`);
   const standing = 'value' in nodeClaims ? namedIn(nodeClaims.value, claim) : undefined;
   const after = (standing && createdAt(standing)) ?? Number.NEGATIVE_INFINITY;
   const pool = poolOfClaim(claim);

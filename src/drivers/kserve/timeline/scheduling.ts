@@ -1,8 +1,8 @@
 /** How a pod comes to a node, and the node to its GPU. */
-import { textOf } from '../jobs/fields.ts';
+import { fieldsOf, textOf } from '../jobs/fields.ts';
 import { amountOf } from '../quantity.ts';
-import { fieldsOf } from '../jobs/fields.ts';
 import { formatDuration } from '../units.ts';
+import { capacityStage } from './capacity.ts';
 import { type EventView, latestOf } from './events.ts';
 import type { ServeFacts } from './facts.ts';
 import { conditionOf, dateOf, namedIn, statusOf } from './fields.ts';
@@ -10,7 +10,6 @@ import { nominatedClaim } from './nomination.ts';
 import { type PodView, podWords, type Reason, saysNothing } from './pod.ts';
 import { refusalsOf } from './refusals.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
-import { capacityStage } from './capacity.ts';
 
 interface Placing {
   readonly scheduling: Stage;
