@@ -50,6 +50,47 @@ for (const name of scenarios) {
   });
 }
 
+/** The facts of one instant, and its time. */
+function instantOf(name: string, file: string): { readonly facts: ServeFacts; readonly now: number } {
+  const scenario: Scenario = jsonOf(`scenarios/${name}/expected.json`);
+  const instant = scenario.instants.find(each => each.file === file);
+  assert.ok(instant);
+  return { facts: factsOf(`scenarios/${name}`, scenario, instant), now: Date.parse(instant.now) };
+}
+
+const valueOf = <T>(read: { readonly value: T } | { readonly problem: string }): T => {
+  assert.ok('value' in read);
+  return read.value;
+};
+
+test('a runtime that came back and is ready has loaded the model, whatever it went through', () => {
+  const { facts, now } = instantOf('serve-from-zero', '11-ready.yaml');
+  const pods = structuredClone(valueOf(facts.pods)) as unknown as { status: { containerStatuses: object[] } }[];
+  for (const { status } of pods) {
+    for (const each of status.containerStatuses) {
+      Object.assign(each, { restartCount: 2, lastState: { terminated: { exitCode: 1, reason: 'Error' } } });
+    }
+  }
+  const restarted = { ...facts, pods: { value: pods as unknown as KubernetesObject[] } };
+  assert.equal(timeline(restarted, now).phase, 'ready');
+});
+
+test('a NodeClaim that is refused again is one NodeClaim', () => {
+  const { facts, now } = instantOf('capacity-refused-pinned-zone', '02-claim-gone-one-refusal.yaml');
+  const events = valueOf(facts.karpenterEvents);
+  assert.ok(events.length > 0);
+  const again = { ...facts, karpenterEvents: { value: [...events, ...events] } };
+  assert.match(timeline(again, now).message ?? '', /: 1 NodeClaim refused, the last \(gpu-l40s-b4t9q\)/);
+});
+
+test('nothing that can be read beside the pod takes the steps from it', () => {
+  const { facts, now } = instantOf('capacity-refused-pinned-zone', '01-claim-refused-standing.yaml');
+  const problem = { problem: 'no answer' };
+  const blind = { ...facts, events: problem, nodes: problem, nodeClaims: problem, karpenterEvents: problem };
+  const { phase, reason } = timeline({ ...blind, nodePools: problem, nodeClasses: problem, cache: problem }, now);
+  assert.deepEqual({ phase, reason }, { phase: 'scheduling', reason: 'Unschedulable' });
+});
+
 /** What is answered of the scenario's object, as JSON has it. */
 function answered(folder: string, scenario: Scenario, instant: Instant): unknown {
   const facts = factsOf(folder, scenario, instant);

@@ -28,7 +28,7 @@ export interface ServeFacts {
   readonly weightsBytes?: number | undefined;
 }
 
-export interface TimelineSettings {
+interface TimelineSettings {
   /** Such as `nvidia.com/gpu`. */
   readonly gpuResource: string;
   /** How long a refused pod may wait for a node, in milliseconds; 0 = for ever. */

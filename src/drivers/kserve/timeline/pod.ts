@@ -4,10 +4,8 @@ import { type Fields, fieldsOf, listOf, textOf, timeOf, wholeNumber } from '../j
 import { amountOf } from '../quantity.ts';
 import { type Condition, conditionOf, createdAt, specOf, statusOf } from './fields.ts';
 
-export interface Termination {
+export interface Termination extends Reason {
   readonly exitCode: number | undefined;
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
   readonly startedAt: number | undefined;
   readonly finishedAt: number | undefined;
 }
@@ -88,13 +86,12 @@ function wants(container: Fields, resource: string): boolean {
 function containerView(status: unknown): Container {
   const fields = fieldsOf(status);
   const state = fieldsOf(fields.state);
-  const running = state.running && fieldsOf(state.running);
   return {
     name: textOf(fields.name) ?? '',
     ready: fields.ready === true,
     restarts: wholeNumber(fields.restartCount) ?? 0,
     waiting: state.waiting ? reasonOf(fieldsOf(state.waiting)) : undefined,
-    running: running ? { startedAt: timeOf(running.startedAt) } : undefined,
+    running: state.running ? { startedAt: timeOf(fieldsOf(state.running).startedAt) } : undefined,
     terminated: terminationOf(state.terminated),
     lastTerminated: terminationOf(fieldsOf(fields.lastState).terminated),
   };
@@ -107,7 +104,7 @@ function terminationOf(state: unknown): Termination | undefined {
   const fields = fieldsOf(state);
   return {
     exitCode: wholeNumber(fields.exitCode),
-    ...(reasonOf(fields) as Required<Reason>),
+    ...reasonOf(fields),
     startedAt: timeOf(fields.startedAt),
     finishedAt: timeOf(fields.finishedAt),
   };

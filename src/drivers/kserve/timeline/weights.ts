@@ -43,7 +43,7 @@ function running({ restarts, lastTerminated }: Container, startedAt: number | un
   const stalled = (message: string) => failed(startedAt, { reason: 'DownloadStalled', message });
   if (restarts > 0) {
     const last = lastTerminated
-      ? joined('last exit', String(lastTerminated.exitCode), lastTerminated.reason, lastTerminated.message)
+      ? joined('last exit', String(lastTerminated.exitCode ?? 'unknown'), lastTerminated.reason, lastTerminated.message)
       : 'no termination recorded';
     return stalled(`${initializer} restarted ${restarts}× (${last})`);
   }
