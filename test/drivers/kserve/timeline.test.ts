@@ -58,14 +58,14 @@ function instantOf(name: string, file: string): { readonly facts: ServeFacts; re
   return { facts: factsOf(`scenarios/${name}`, scenario, instant), now: Date.parse(instant.now) };
 }
 
-const valueOf = <T>(read: { readonly value: T } | { readonly problem: string }): T => {
+const known = <T>(read: { readonly value: T } | { readonly problem: string }): T => {
   assert.ok('value' in read);
   return read.value;
 };
 
 test('a runtime that came back and is ready has loaded the model, whatever it went through', () => {
   const { facts, now } = instantOf('serve-from-zero', '11-ready.yaml');
-  const pods = structuredClone(valueOf(facts.pods)) as unknown as { status: { containerStatuses: object[] } }[];
+  const pods = structuredClone(known(facts.pods)) as unknown as { status: { containerStatuses: object[] } }[];
   for (const { status } of pods) {
     for (const each of status.containerStatuses) {
       Object.assign(each, { restartCount: 2, lastState: { terminated: { exitCode: 1, reason: 'Error' } } });
@@ -77,7 +77,7 @@ test('a runtime that came back and is ready has loaded the model, whatever it we
 
 test('a NodeClaim that is refused again is one NodeClaim', () => {
   const { facts, now } = instantOf('capacity-refused-pinned-zone', '02-claim-gone-one-refusal.yaml');
-  const events = valueOf(facts.karpenterEvents);
+  const events = known(facts.karpenterEvents);
   assert.ok(events.length > 0);
   const again = { ...facts, karpenterEvents: { value: [...events, ...events] } };
   assert.match(timeline(again, now).message ?? '', /: 1 NodeClaim refused, the last \(gpu-l40s-b4t9q\)/);
