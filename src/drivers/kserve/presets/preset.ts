@@ -34,7 +34,7 @@ export interface ServingPreset {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];
   /** Laid over the pod template that is composed. */
-  readonly template: Readonly<Record<string, unknown>> | undefined;
+  readonly template: TemplateExtras | undefined;
   readonly baseRefs: readonly { readonly name: string }[];
   /** Absent when it does not say. */
   readonly scheduler: boolean | undefined;
@@ -44,6 +44,17 @@ export interface ServingPreset {
 interface EnvVariable {
   readonly name: string;
   readonly value?: string | undefined;
+}
+
+/** Of a pod template, whatever a preset has to say. */
+export interface TemplateExtras {
+  readonly containers?: readonly NamedContainer[] | null | undefined;
+  readonly [field: string]: unknown;
+}
+
+export interface NamedContainer {
+  readonly name: string;
+  readonly [field: string]: unknown;
 }
 
 interface ChatTemplate {
@@ -106,7 +117,7 @@ const written = z.looseObject({
       overheadGiB: check(amount, value => value >= 0, 'must not be below 0').nullish(),
     }),
     scheduling: object({ nodeSelector: plainMap, tolerations: z.array(toleration).nullish() }),
-    template: z.record(z.string(), z.unknown()).nullish(),
+    template: object({ containers: z.array(z.looseObject({ name: z.string() })).nullish() }),
     baseRefs: z.array(z.looseObject({ name: z.string() })).nullish(),
     router: object({ scheduler: z.boolean().nullish() }),
   }),
