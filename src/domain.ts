@@ -133,6 +133,14 @@ export interface LoadedModel {
   readonly wiring?: WiringResult | undefined;
 }
 
+/** A Kubernetes object as it is written. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string | undefined };
+  readonly [field: string]: unknown;
+}
+
 /** Whether what is cached is being counted again, and if not, why. */
 export interface InventoryRefresh {
   readonly refreshing: boolean;

@@ -6,8 +6,10 @@ import type {
   Capabilities,
   FitExplanation,
   FitResult,
+  InventoryRefresh,
   LoadedModel,
   Loading,
+  Manifest,
   Model,
   NodeInfo,
   Preset,
@@ -51,6 +53,27 @@ export interface FitRequest {
   readonly model?: string | undefined;
   readonly preset?: string | undefined;
   readonly node?: string | undefined;
+}
+
+/** What serving a model comes to: everything is decided, and nothing done yet. */
+export interface ServePlan {
+  /** As it is listed, or as its preset would bring it. */
+  readonly model: Model;
+  /** Name of the preset. */
+  readonly preset: string;
+  readonly fit: FitResult;
+  /** What serves it already: then there is nothing to create. */
+  readonly serving?: LoadedModel | undefined;
+  /** The objects to create, in their order. */
+  readonly manifests: readonly Manifest[];
+  /** How agents will reach it, by what is known before it is ready. */
+  readonly access: AgentAccess;
+}
+
+/** What serves a model and is to go. */
+export interface UnservePlan {
+  /** At least one. */
+  readonly serving: readonly LoadedModel[];
 }
 
 /** Sources in the place of the methods of the same name. A failure is in their observations. */
@@ -115,6 +138,23 @@ export interface Driver {
   load?(call: Call, request: LoadRequest): Promise<void>;
   /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */
   unload?(call: Call, model: Model): Promise<void>;
+  /**
+   * In the place of `load`, on backends that serve models as objects of their own, which come up by themselves. Throws what
+   * a load is refused with, so that nothing is ever half created: `unavailable` where nothing would bring it up,
+   * `does_not_fit`, `conflict` where an object of that name serves something else.
+   */
+  planServe?(call: Call, request: FitRequest): Promise<ServePlan>;
+  /** Creates what the plan has; answers it on its way. */
+  serve?(call: Call, plan: ServePlan): Promise<LoadedModel>;
+  /** Resolves to the model as soon as it answers requests; throws when it is gone before, or never comes up. */
+  whenServed?(call: Call, plan: ServePlan): Promise<Model>;
+  /**
+   * In the place of `unload`. `reference`: a model, an object or a preset. Throws `not_found` where nothing serves it and
+   * `conflict` where one of those that do is somebody else's.
+   */
+  planUnserve?(call: Call, reference: string): Promise<UnservePlan>;
+  /** Deletes what the plan has, whatever state it is in. Does not wait until it is gone. */
+  unserve?(call: Call, plan: UnservePlan): Promise<InventoryRefresh>;
   /** Throws why a model cannot be removed, before anything else of it is. */
   checkRemovable?(call: Call, model: Model): Promise<void>;
   /** Removes a model from disk. Has `delete`. */
