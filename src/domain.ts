@@ -12,6 +12,7 @@ import type { ModelConfigRef, WiringResult } from './domain/wiring.ts';
 
 export type * from './domain/hub.ts';
 export * from './domain/pool.ts';
+export * from './domain/reasons.ts';
 export * from './domain/step.ts';
 export * from './domain/wiring.ts';
 

@@ -1,3 +1,5 @@
+import { wiringTable } from './reasons/wiring.ts';
+
 /** A ModelConfig: the object by which agents know a model. */
 export interface ModelConfigRef {
   readonly name: string;
@@ -22,8 +24,8 @@ export interface ModelConfigRef {
   readonly backend?: string | undefined;
 }
 
-export const wiringReasons = ['wired on load', 'wired on read', 'already wired', 'wiring failed'] as const;
-type WiringReason = (typeof wiringReasons)[number];
+type WiringReason = keyof typeof wiringTable;
+export const wiringReasons = Object.keys(wiringTable) as readonly WiringReason[];
 
 /** How wiring a model went that was wired on the way of something else. */
 export interface WiringResult {

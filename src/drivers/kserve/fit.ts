@@ -1,5 +1,5 @@
 /** Whether and where a model can be served, as a function of what is known. */
-import type { FitResult } from '../../domain.ts';
+import { type FitResult, phrase } from '../../domain.ts';
 import type { KubernetesObject } from '../../kubernetes/resource.ts';
 import { type CacheContent, cachedIn } from './fit/cached.ts';
 import { candidatesAmong, listedNodes, rulesFor } from './fit/candidates.ts';
@@ -100,7 +100,7 @@ function resultOf(question: FitQuestion, { backend, tokenConfigured }: FitFacts,
 function verdictOn(judged: JudgedNode, need: Need, { against, tokenConfigured }: FitFacts) {
   const obstacle = memoryObstacle(need, judged, against);
   const declared = obstacle?.code === 'no-budget' ? '' : declarationClause(need, !obstacle);
-  const gated = need.gated && !tokenConfigured ? '; the repository is gated and no hub token is configured' : '';
+  const gated = need.gated && !tokenConfigured ? `; ${phrase('gated', 'token')}` : '';
   return {
     fits: !obstacle,
     reason: (obstacle?.text ?? fitsOn(need, judged, against)) + declared + gated + need.fallback,

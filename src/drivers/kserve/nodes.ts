@@ -1,5 +1,5 @@
 /** The nodes models are served on: which they are, which of them a model can be put on and why not on the others. */
-import type { NodeCache, NodeInfo, Target } from '../../domain.ts';
+import { type FitCode, type NodeCache, type NodeInfo, obstacle, type Target } from '../../domain.ts';
 import type { KubernetesObject } from '../../kubernetes/resource.ts';
 import { budgetOf, type NodeBudget } from './nodes/budgets.ts';
 import { type CacheLocation, holdsClaim, isPinned, mayHoldClaim } from './nodes/cacheLocation.ts';
@@ -11,7 +11,7 @@ import { amountOf } from './quantity.ts';
 import type { KserveSettings } from './settings.ts';
 
 /** One thing that stands in the way of a model. */
-export interface Obstacle<Code extends string = string> {
+export interface Obstacle<Code extends FitCode = FitCode> {
   readonly code: Code;
   /** As refusals say it. */
   readonly text: string;
@@ -83,48 +83,27 @@ export const reasonsOf = (obstacles: readonly Obstacle[]) => obstacles.map(({ te
 function obstaclesOn(node: NodeView, { settings, location, ignoresClaim }: NodeRules): NodeObstacle[] {
   const { nodeSelector, gpuPool, cache } = settings;
   if (node.problem) {
-    const text = `its Node object cannot be read: ${node.problem}`;
-    return [{ code: 'unreadable', text, change: `mend the Node object of ${node.name}` }];
+    return [obstacle('unreadable', 'problem', { problem: node.problem, node: node.name })];
   }
   const found: NodeObstacle[] = [];
   if (!node.ready) {
-    found.push({
-      code: 'not-ready',
-      text: 'not ready',
-      change: 'its Ready condition turns True; its conditions say why it is not',
-    });
+    found.push(obstacle('not-ready', 'condition'));
   }
   if (!matchesSelector(node.labels, nodeSelector)) {
-    const selector = printedSelector(nodeSelector);
-    const text = `outside the serving node selector (${selector})`;
-    found.push({
-      code: 'serving-selector',
-      text,
-      change: `label the node ${selector}, or widen the serving node selector`,
-    });
+    found.push(obstacle('serving-selector', 'labels', { selector: printedSelector(nodeSelector) }));
   }
   const poolSelector = gpuPool?.nodeSelector ?? {};
   if (!matchesSelector(node.labels, poolSelector)) {
-    const selector = printedSelector(poolSelector);
-    const text = `outside the GPU pool node selector (${selector})`;
-    found.push({
-      code: 'pool-selector',
-      text,
-      change: `label the node ${selector}, or widen the GPU pool node selector`,
-    });
+    found.push(obstacle('pool-selector', 'labels', { selector: printedSelector(poolSelector) }));
   }
   const repelling = repellingTaints(node.taints, poolToleration(gpuPool?.taint));
   if (repelling.length > 0) {
-    const taints = printedTaints(repelling);
-    const text = `taint ${taints} not tolerated (set the GPU pool taint)`;
     // A pool has one taint, and what runs without GPUs tolerates none.
     const canBePools = gpuPool && !gpuPool.taint?.key && repelling.length === 1;
-    const change = `take ${taints} off the node${canBePools ? `, or make it the GPU pool's` : ''}`;
-    found.push({ code: 'taint', text, change });
+    found.push(obstacle('taint', canBePools ? 'offOrPools' : 'off', { taints: printedTaints(repelling) }));
   }
   if (!ignoresClaim && cache.enabled && cache.redirectPolicy && isPinned(location) && !holdsClaim(location, node)) {
-    const text = `cache claim ${location.claim} is pinned to ${location.nodes.join(', ')}`;
-    found.push({ code: 'cache-claim', text, change: 'keep the cache on a volume that every node can mount' });
+    found.push(obstacle('cache-claim', 'pinned', { claim: location.claim, nodes: location.nodes.join(', ') }));
   }
   return found;
 }

@@ -1,6 +1,6 @@
 /** What is answered on demand: whether a model fits, why it does not, and what the Hub has. */
 import type { Call } from '../../call.ts';
-import type { FitExplanation, FitResult, SearchResult } from '../../domain.ts';
+import { type FitExplanation, type FitResult, obstacle, type SearchResult } from '../../domain.ts';
 import { asGatewayError, unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { configMaps } from '../../kubernetes/resource.ts';
@@ -126,7 +126,7 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
     async explain(call: Call, request: FitRequest): Promise<FitExplanation> {
       const { question, facts, notes } = await settled(call, request);
       const { obstacles, nodes, sizes } = whyNot(question, facts);
-      const unknown = notes.map(text => ({ code: 'unknown', text, change: 'let the gateway read it' }));
+      const unknown = notes.map(problem => obstacle('unknown', 'problem', { problem }));
       return {
         backend,
         model: question.model,

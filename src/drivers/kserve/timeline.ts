@@ -1,5 +1,5 @@
 /** Where a served model is on its way from its creation to its first answer. */
-import type { ServingPhase, Step } from '../../domain.ts';
+import { oneOf, type ServingPhase, type Step, say } from '../../domain.ts';
 import { type EventView, eventView } from './timeline/events.ts';
 import type { ServeFacts } from './timeline/facts.ts';
 import { imageStage } from './timeline/image.ts';
@@ -46,8 +46,7 @@ type Stages = Readonly<Partial<Record<Name, Stage>>>;
 
 function podlessStages({ status, readyAt, createdAt }: ObjectView): Stages {
   if (status !== 'Ready') {
-    const words = { reason: 'WaitingForPod', message: 'waiting for the predictor pod' };
-    return { scheduling: inProgress(createdAt, words) };
+    return { scheduling: inProgress(createdAt, say('WaitingForPod', 'waiting')) };
   }
   const over = done(readyAt, readyAt);
   return {
@@ -115,7 +114,7 @@ function statusOf({ deleting, status }: ObjectView, pod: PodView | undefined): T
 }
 
 /** Such as a pod without a node waits for better than the pod itself says. */
-const nodeReasons: readonly (string | undefined)[] = ['CapacityUnavailable', 'NodeLaunching', 'NodeStarting'];
+const isOfNode = oneOf('CapacityUnavailable', 'NodeLaunching', 'NodeStarting');
 
 /** The pod's say before the object's, while neither is ready. */
 function wordsOf(object: ObjectView, pod: PodView | undefined, steps: readonly Step[]): Reason {
@@ -124,7 +123,7 @@ function wordsOf(object: ObjectView, pod: PodView | undefined, steps: readonly S
   const step = steps.find(isUnderWay);
   const told = step && { reason: step.reason, message: joined(step.reason, step.message) };
   if (pod.phase !== 'Pending') return step?.state === 'failed' && !object.failed && told ? told : own;
-  if (pod.node === undefined && told && nodeReasons.includes(told.reason)) return told;
+  if (pod.node === undefined && told && isOfNode(told.reason)) return told;
   const words = podWords(pod);
   if (!saysNothing(words)) return { reason: words.reason, message: joined(words.reason, words.message) };
   return told ?? {};

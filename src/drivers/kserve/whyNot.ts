@@ -2,6 +2,7 @@
  * What stands in the way of a model on every node and every size of the pool, and what would take it away: the rules of the
  * fit, told in full where a fit says as much as decides it.
  */
+import { obstacle } from '../../domain.ts';
 import {
   candidatesAmong,
   claimHolders,
@@ -64,7 +65,9 @@ export function whyNot(question: FitQuestion, facts: FitFacts): Explanation {
   const growth = growthObstacle(gpuPool, listed);
   const sizes = sizesOf(gpuPool).map(size => {
     const own =
-      'problem' in requests ? [requestsObstacle(requests.problem)] : sizeObstacles(size, need, requests.value);
+      'problem' in requests
+        ? [obstacle('requests', 'problem', { problem: requests.problem })]
+        : sizeObstacles(size, need, requests.value);
     return { size: sizeName(size), instanceType: size.instanceType, ...placeWith([growth, ...own]) };
   });
 
@@ -72,45 +75,18 @@ export function whyNot(question: FitQuestion, facts: FitFacts): Explanation {
   const why = 'why' in candidates ? candidates.why : undefined;
   const { obstacles } = placeWith([
     why !== undefined && wanted === undefined && withoutDocument !== undefined
-      ? documentObstacle(withoutDocument)
+      ? obstacle('no-document', 'problem', { problem: withoutDocument })
       : undefined,
-    why !== undefined && nodes.length === 0 ? noNodeObstacle(why) : undefined,
-    need.gated && !tokenConfigured ? gatedObstacle : undefined,
+    why !== undefined && nodes.length === 0 ? obstacle('no-node', 'problem', { problem: why }) : undefined,
+    need.gated && !tokenConfigured ? obstacle('gated', 'token') : undefined,
   ]);
   return { obstacles, nodes, sizes: wanted === undefined ? sizes : [] };
 }
 
 function placeWith(found: readonly (Obstacle | undefined)[]): Place {
-  const obstacles = found.filter(obstacle => obstacle !== undefined);
+  const obstacles = found.filter(each => each !== undefined);
   return { fits: obstacles.length === 0, obstacles };
 }
 
-const holderObstacle = (holders: readonly JudgedNode[], claim: string): Obstacle => ({
-  code: 'claim-elsewhere',
-  text: `passed over for ${holders.map(({ node }) => node.name).join(', ')}, where the cache claim ${claim} is`,
-  change: 'name this node in the request',
-});
-
-const requestsObstacle = (text: string): Obstacle => ({
-  code: 'requests',
-  text,
-  change: 'correct the quantity in the preset',
-});
-
-const documentObstacle = (text: string): Obstacle => ({
-  code: 'no-document',
-  text,
-  change: 'the discovery document is published and can be read',
-});
-
-const noNodeObstacle = (text: string): Obstacle => ({
-  code: 'no-node',
-  text,
-  change: 'add a node that models are served on, or name one that is there',
-});
-
-const gatedObstacle: Obstacle = {
-  code: 'gated',
-  text: 'the repository is gated and no hub token is configured',
-  change: 'give the backend a hub token with access to the repository',
-};
+const holderObstacle = (holders: readonly JudgedNode[], claim: string): Obstacle =>
+  obstacle('claim-elsewhere', 'nodes', { nodes: holders.map(({ node }) => node.name).join(', '), claim });

@@ -78,7 +78,7 @@ test('every obstacle says in words what it is, and what would take it away', () 
     'memory',
     'pool-has-nodes',
     'gpu-memory',
-  ]) {
+  ] as const) {
     assert.ok(seen.has(code), code);
   }
   for (const { code, text, change } of all) {

@@ -1,4 +1,5 @@
 /** The nodes a model could be put on, whatever it weighs. */
+import { obstacle } from '../../../domain.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { holdsClaim, isPinned } from '../nodes/cacheLocation.ts';
 import { matchesSelector, type NodeView, printedSelector } from '../nodes/node.ts';
@@ -47,20 +48,12 @@ export function presetObstacle(
   preset: ServingPreset | undefined,
 ): Obstacle<'preset-selector'> | undefined {
   if (!preset || matchesSelector(labels, preset.nodeSelector)) return undefined;
-  const selector = printedSelector(preset.nodeSelector);
-  return {
-    code: 'preset-selector',
-    text: `outside the preset's node selector (${selector})`,
-    change: `label the node ${selector}, or choose a preset that runs on it`,
-  };
+  return obstacle('preset-selector', 'labels', { selector: printedSelector(preset.nodeSelector) });
 }
 
 /** That a node does not come into question. */
-export const unlistedObstacle = (gpuResource: string): Obstacle<'no-accelerator'> => ({
-  code: 'no-accelerator',
-  text: `not an accelerator node (${noAccelerator(gpuResource)})`,
-  change: 'install the GPU operator or its device plugin on the node, or choose a preset that runs on the CPU',
-});
+export const unlistedObstacle = (gpuResource: string): Obstacle<'no-accelerator'> =>
+  obstacle('no-accelerator', 'signs', { signs: noAccelerator(gpuResource) });
 
 /** A refusal tells the reasons of so many nodes; it is a sentence, not a list. */
 const mostTold = 20;

@@ -1,4 +1,5 @@
 /** Whether the memory of a node is enough. */
+import { obstacle } from '../../../domain.ts';
 import { budgetAnnotation } from '../nodes/budgets.ts';
 import type { JudgedNode, Obstacle } from '../nodes.ts';
 import { formatBytes } from '../units.ts';
@@ -13,22 +14,21 @@ type MemoryObstacle = Obstacle<'no-budget' | 'memory'>;
 export function memoryObstacle(need: Need, judged: JudgedNode, against: Limit): MemoryObstacle | undefined {
   const { node, source, budgetBytes, reservedBytes } = judged;
   if (budgetBytes <= 0) {
-    return {
-      code: 'no-budget',
-      text: `node ${node.name} reports no memory budget (${source})`,
-      change: `annotate the node with ${budgetAnnotation}, in GiB`,
-    };
+    return obstacle('no-budget', 'source', { node: node.name, source, annotation: budgetAnnotation });
   }
   const limit = limitOf(judged, against);
   if (need.requiredBytes <= limit) return undefined;
-  return {
-    code: 'memory',
-    text: `${need.text} exceed the ${formatBytes(limit)} available on ${node.name} (${source} budget ${formatBytes(budgetBytes)}${reservedClause(judged, against)})`,
-    change:
-      need.requiredBytes <= budgetBytes
-        ? `unload models there: they reserve ${formatBytes(reservedBytes)}`
-        : `a node with ${formatBytes(need.requiredBytes)} for models, or a smaller model`,
+  const numbers = {
+    need: need.text,
+    limit: formatBytes(limit),
+    node: node.name,
+    source,
+    budget: formatBytes(budgetBytes),
+    clause: reservedClause(judged, against),
   };
+  return need.requiredBytes <= budgetBytes
+    ? obstacle('memory', 'reserved', { ...numbers, reserved: formatBytes(reservedBytes) })
+    : obstacle('memory', 'tooLarge', { ...numbers, required: formatBytes(need.requiredBytes) });
 }
 
 export const fitsOn = (need: Need, judged: JudgedNode, against: Limit) =>

@@ -1,7 +1,7 @@
 /** Whether a pool that has no node yet would get one that a model fits on. */
 
 import type { Read } from '../../../config/values.ts';
-import type { GpuPool, InstanceShape } from '../../../domain.ts';
+import { type GpuPool, type InstanceShape, obstacle } from '../../../domain.ts';
 import { invalidRequest, quoted } from '../../../errors.ts';
 import { matchesSelector, printedSelector } from '../nodes/node.ts';
 import type { JudgedNode, Obstacle } from '../nodes.ts';
@@ -44,14 +44,11 @@ export function growthObstacle(
   listed: readonly JudgedNode[],
 ): Obstacle<'pool-unknown' | 'pool-has-nodes'> | undefined {
   const selector = pool?.nodeSelector;
-  if (!selector) {
-    const text = 'the GPU pool has no node selector: nobody knows whether it has a node';
-    return { code: 'pool-unknown', text, change: 'set the GPU pool node selector' };
-  }
+  if (!selector) return obstacle('pool-unknown', 'selector');
   const there = listed.filter(({ node }) => matchesSelector(node.labels, selector));
   if (there.length === 0) return undefined;
-  const text = `the GPU pool has ${there.length === 1 ? 'a node' : 'nodes'} (${printedSelector(selector)}): only what it has counts`;
-  return { code: 'pool-has-nodes', text, change: 'make room on the nodes it has, or scale the pool by hand' };
+  const key = there.length === 1 ? 'one' : 'several';
+  return obstacle('pool-has-nodes', key, { selector: printedSelector(selector) });
 }
 
 export type SizeObstacle = Obstacle<'cpu' | 'memory' | 'gpus' | 'gpu-memory'>;
@@ -65,37 +62,28 @@ export const sizeName = ({ size, instanceType }: InstanceShape) => size ?? insta
 /** Why a size does not host a model: all reasons. The memory is that of the GPUs its pod asks for. */
 export function sizeObstacles(size: InstanceShape, need: Need, requests: Requests | undefined): SizeObstacle[] {
   const found: SizeObstacle[] = [];
-  const stands = (code: SizeObstacle['code'], text: string, change: string) => found.push({ code, text, change });
   if (requests && requests.cpu > size.usableVcpu) {
-    const asked = `${formatAmount(requests.cpu)} vCPU`;
-    stands(
-      'cpu',
-      `${asked} requested, ${formatAmount(size.usableVcpu)} vCPU left for the predictor`,
-      `a size that leaves ${asked}, or a preset that requests less`,
-    );
+    const cores = (amount: number) => `${formatAmount(amount)} vCPU`;
+    found.push(obstacle('cpu', 'size', { asked: cores(requests.cpu), left: cores(size.usableVcpu) }));
   }
   if (requests && requests.memoryGiB > size.usableMemoryGiB) {
-    const asked = `${formatAmount(requests.memoryGiB)} GiB`;
-    stands(
-      'memory',
-      `${asked} requested, ${formatAmount(size.usableMemoryGiB)} GiB left for the predictor`,
-      `a size that leaves ${asked}, or a preset that requests less`,
-    );
+    const memory = (amount: number) => `${formatAmount(amount)} GiB`;
+    const asked = memory(requests.memoryGiB);
+    found.push(obstacle('memory', 'size', { asked, left: memory(size.usableMemoryGiB) }));
   }
   const gpus = gpusOf(requests);
   if (gpus > size.gpus) {
-    stands(
-      'gpus',
-      `${gpus} GPU requested, it has ${size.gpus}`,
-      `a size with ${gpus} GPU, or a preset that requests fewer`,
-    );
+    found.push(obstacle('gpus', 'size', { gpus, has: size.gpus }));
   }
   const memory = gpuBudget(size, requests);
   if (need.requiredBytes > memory) {
-    stands(
-      'gpu-memory',
-      `${need.text} exceed the ${formatBytes(memory)} on the ${gpus} GPU the predictor requests`,
-      `a size with ${formatBytes(Math.ceil(need.requiredBytes / gpus))} on each GPU, or a smaller model`,
+    found.push(
+      obstacle('gpu-memory', 'size', {
+        need: need.text,
+        memory: formatBytes(memory),
+        gpus,
+        each: formatBytes(Math.ceil(need.requiredBytes / gpus)),
+      }),
     );
   }
   return found;

@@ -1,6 +1,7 @@
 /** What was counted in the cache and when: per node where only some nodes have the claim, else once. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Call, createCall } from '../../../call.ts';
+import { phrase } from '../../../domain.ts';
 import { GatewayError, messageOf } from '../../../errors.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { keepRows } from '../../../live/rows.ts';
@@ -196,7 +197,7 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
     const timer = setTimeout(late.resolve, Math.max(0, left - reserveMs));
     await unlessAborted(Promise.race([done, late.promise]), call.signal).finally(() => clearTimeout(timer));
     for (const place of started) {
-      if (place.running) change(place, { reason: 'the agent has not answered yet; asking in the background' });
+      if (place.running) change(place, { reason: phrase('agent-slow', 'slow') });
     }
     show();
   }
@@ -256,8 +257,7 @@ const newPlace = (node: string | undefined): Place => ({
 
 const isStale = ({ freshUntil }: Place) => Date.now() >= freshUntil;
 
-const inBackground = (timeout: number) =>
-  `the caller's deadline leaves less than ${formatDuration(timeout)} for a scan pod; scanning in the background`;
+const inBackground = (timeout: number) => phrase('scan-later', 'background', { duration: formatDuration(timeout) });
 
 /** The nodes to count on, by the names of their Nodes; none is one place for all. */
 function nodesOf(location: CacheLocation, seen: Nodes | undefined): readonly (string | undefined)[] {

@@ -1,4 +1,5 @@
 /** Whether a pod may be started to look at the cache: one that finds no node would keep everybody waiting. */
+import { phrase } from '../../../domain.ts';
 import type { CacheLocation } from '../nodes/cacheLocation.ts';
 import { isPinned } from '../nodes/cacheLocation.ts';
 import { matchesSelector, type NodeView, printedSelector } from '../nodes/node.ts';
@@ -14,12 +15,12 @@ export async function scanGate(
   nodes: () => Promise<Nodes>,
 ): Promise<string | undefined> {
   const { claim, state } = location;
-  if (state === 'missing') return `cache claim ${claim} does not exist`;
-  if (state === 'unbound') return `cache claim ${claim} is not bound yet; the first predictor binds it`;
+  if (state === 'missing') return phrase('claim-missing', 'missing', { claim });
+  if (state === 'unbound') return phrase('claim-unbound', 'unbound', { claim });
   const selector = gpuPool?.nodeSelector;
   if (isPinned(location) || !selector) return undefined;
   const seen = await nodes();
-  if ('problem' in seen) return `cannot tell whether a node of the GPU pool exists: ${seen.problem}`;
+  if ('problem' in seen) return phrase('pool-unread', 'unread', { problem: seen.problem });
   if (seen.nodes.some(({ labels }) => matchesSelector(labels, selector))) return undefined;
-  return `no node of the GPU pool (${printedSelector(selector)}) exists; a predictor brings the first`;
+  return phrase('pool-empty', 'empty', { selector: printedSelector(selector) });
 }

@@ -1,4 +1,5 @@
 /** Which machines were asked for, and where: by a NodeClaim, or by the pool it was made for. */
+import { phrase } from '../../../domain.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { type Fields, fieldsOf, listOf, textOf } from '../jobs/fields.ts';
 import type { ServeFacts } from './facts.ts';
@@ -19,7 +20,7 @@ export function askedFor(claim: string, { nodeClaims, nodePools, nodeClasses }: 
   const unread: string[] = [];
   const name = poolOfClaim(claim);
   if (name !== undefined && 'problem' in nodePools) {
-    unread.push(`what NodePool ${name} asks for could not be read (${nodePools.problem})`);
+    unread.push(phrase('CapacityUnavailable', 'poolUnread', { pool: name, problem: nodePools.problem }));
   }
   const pool = 'value' in nodePools ? namedIn(nodePools.value, name) : undefined;
   const template = fieldsOf(fieldsOf(specOf(pool).template).spec);
@@ -33,7 +34,9 @@ export function askedFor(claim: string, { nodeClaims, nodePools, nodeClasses }: 
     return { types, zones, unpinned: false, byPool: pool !== undefined, unread };
   }
   if (claimZones.length > 0) return { types, zones: claimZones, unpinned: true, byPool: false, unread };
-  if ('problem' in nodeClasses) unread.push(`the zones the pool allows could not be read (${nodeClasses.problem})`);
+  if ('problem' in nodeClasses) {
+    unread.push(phrase('CapacityUnavailable', 'zonesUnread', { problem: nodeClasses.problem }));
+  }
   const nodeClass = textOf(fieldsOf(template.nodeClassRef).name);
   const zones = 'value' in nodeClasses ? subnetZones(namedIn(nodeClasses.value, nodeClass)) : [];
   return { types, zones, unpinned: true, byPool: false, unread };

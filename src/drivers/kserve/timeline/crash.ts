@@ -1,5 +1,6 @@
 /** What is told of a runtime that died. */
 import type { Read } from '../../../config/values.ts';
+import { oneOf, phrase } from '../../../domain.ts';
 import type { Container } from './pod.ts';
 import { clipped } from './words.ts';
 
@@ -10,16 +11,25 @@ const lines = 200;
 export function crashWords(runtime: Container, log: Read<string> | undefined, kubelet?: string): string {
   const { restarts, running, terminated, lastTerminated } = runtime;
   const { exitCode, reason } = terminated ?? lastTerminated ?? {};
-  const exit = exitCode === undefined ? 'exit code unknown' : `exit ${exitCode}`;
-  const why = reason === undefined || reason === 'Error' ? exit : `${exit}, ${reason}`;
-  const crashes = restarts + (running ? 0 : 1);
-  return `runtime crashed ${crashes}× (${why})${logWords(log)}${kubelet ? `; ${kubelet}` : ''}`;
+  const crashed = phrase('CrashLoop', 'crashed', {
+    count: restarts + (running ? 0 : 1),
+    exit: exitWords(exitCode, saysLittle(reason) ? undefined : reason),
+  });
+  return crashed + logWords(log) + (kubelet ? phrase('CrashLoop', 'kubelet', { message: kubelet }) : '');
+}
+
+/** A reason that an exit code says as well. */
+const saysLittle = oneOf('Error');
+
+function exitWords(code: number | undefined, reason: string | undefined): string {
+  const exit = code === undefined ? phrase('CrashLoop', 'exitUnknown') : phrase('CrashLoop', 'exit', { code });
+  return reason === undefined ? exit : phrase('CrashLoop', 'exitReason', { exit, reason });
 }
 
 function logWords(log: Read<string> | undefined): string {
-  if (log && 'problem' in log) return `; the crashed container's log could not be read (${log.problem})`;
+  if (log && 'problem' in log) return phrase('CrashLoop', 'logUnread', { problem: log.problem });
   const line = errorLine(log?.value ?? '');
-  return line ? `: ${line}` : `; no error line in the last ${lines} lines of the crashed container's log`;
+  return line ? phrase('CrashLoop', 'line', { line }) : phrase('CrashLoop', 'noLine', { lines });
 }
 
 /** The last line that tells of an error, from the name of the exception on where it has one. */

@@ -1,7 +1,11 @@
 /** How the runtime's image comes to the node. */
+import type { ReasonCode } from '../../../domain.ts';
 import { type EventView, earliestOf } from './events.ts';
 import { type Container, lacksImage, type PodView } from './pod.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
+
+/** Of a container that waits and does not say for what. */
+const isPulling: ReasonCode = 'Pulling';
 
 /** A container that ended, now or before, was there: it has its image. */
 export const hasCrashed = ({ restarts, terminated, lastTerminated }: Container) =>
@@ -17,7 +21,7 @@ export function imageStage(pod: PodView, events: readonly EventView[], from: num
   const { waiting, running } = runtime;
   if (waiting && lacksImage(waiting)) return failed(since, waiting);
   if (waiting && !pulled && !hasCrashed(runtime)) {
-    const { reason = 'Pulling', message } = waiting;
+    const { reason = isPulling, message } = waiting;
     return inProgress(since, { reason, message: pulling?.message || message });
   }
   return done(since, timed(pulled) ?? running?.startedAt ?? since, pulled?.message || undefined);

@@ -1,5 +1,6 @@
 /** How the runtime loads the model, or dies of it. */
 import type { Read } from '../../../config/values.ts';
+import { oneOf, type ReasonCode, say } from '../../../domain.ts';
 import { crashWords } from './crash.ts';
 import { type EventView, latestOf, ofContainer } from './events.ts';
 import { hasCrashed } from './image.ts';
@@ -18,15 +19,20 @@ export function loadingStage(pod: PodView, { events, log }: Heard, from: number 
   const { waiting, terminated, running, ready } = runtime;
   if (ready) return done(running?.startedAt ?? from, pod.containersReadyAt);
   const crashed = (reason: string) => ({ reason, message: crashWords(runtime, log) });
-  if (waiting?.reason === 'CrashLoopBackOff' || waiting?.reason === 'RunContainerError') {
+  if (waiting && isOver(waiting.reason)) {
     return failed(from, { reason: waiting.reason, message: crashWords(runtime, log, waiting.message) });
   }
-  if (terminated && pod.restartPolicy === 'Never') return failed(from, crashed(terminated.reason ?? 'Error'));
-  if (hasCrashed(runtime)) return inProgress(from, crashed('CrashLoop'));
+  if (terminated && pod.restartPolicy === 'Never') return failed(from, crashed(terminated.reason ?? error));
+  if (hasCrashed(runtime)) return inProgress(from, crashed(crashLoop));
   if (waiting) return inProgress(from, waiting);
-  return inProgress(running?.startedAt ?? from, { reason: 'LoadingModel', message: probeWords(runtime, events) });
+  const words = say('LoadingModel', 'loading');
+  return inProgress(running?.startedAt ?? from, { ...words, message: probeWords(runtime, events) || words.message });
 }
 
+const error: ReasonCode = 'Error';
+const crashLoop: ReasonCode = 'CrashLoop';
+/** Waiting for one of them, a runtime is not expected to come back by itself. */
+const isOver = oneOf('CrashLoopBackOff', 'RunContainerError');
+
 const probeWords = ({ name }: Container, events: readonly EventView[]) =>
-  latestOf(ofContainer(events, name), 'Unhealthy')?.message ||
-  'the runtime is loading the model; the startup probe has not passed yet';
+  latestOf(ofContainer(events, name), 'Unhealthy')?.message;

@@ -1,4 +1,5 @@
 /** How often the cloud had no machine for a pool, and what it said. */
+import { oneOf, phrase, type ReasonCode } from '../../../domain.ts';
 import { eventView } from './events.ts';
 import type { ServeFacts } from './facts.ts';
 import { conditionOf, createdAt, namedIn, statusOf } from './fields.ts';
@@ -12,7 +13,9 @@ export interface Refusal {
   readonly text: string;
 }
 
-const reasons: readonly (string | undefined)[] = ['InsufficientCapacityError', 'NodeClassNotReady'];
+const isRefusal = oneOf('InsufficientCapacityError', 'NodeClassNotReady');
+/** Of a NodeClaim that does not say why. */
+const launchFailed: ReasonCode = 'LaunchFailed';
 
 /** Those that stand against a NodeClaim that has not launched, by time, and what could not be read to know them. */
 export function refusalsOf(
@@ -20,25 +23,26 @@ export function refusalsOf(
   { nodeClaims, karpenterEvents }: ServeFacts,
 ): { readonly refusals: readonly Refusal[]; readonly unread: readonly string[] } {
   const unread: string[] = [];
-  if ('problem' in nodeClaims)
-    unread.push(`whether NodeClaim ${claim} launched could not be read (${nodeClaims.problem})`);
+  if ('problem' in nodeClaims) {
+    unread.push(phrase('NodeLaunching', 'claimUnread', { claim, problem: nodeClaims.problem }));
+  }
   const standing = 'value' in nodeClaims ? namedIn(nodeClaims.value, claim) : undefined;
   const after = (standing && createdAt(standing)) ?? Number.NEGATIVE_INFINITY;
   const pool = poolOfClaim(claim);
   const refusals: Refusal[] = [];
   if (pool !== undefined && 'problem' in karpenterEvents) {
-    unread.push(`Karpenter's events in default could not be read (${karpenterEvents.problem})`);
+    unread.push(phrase('NodeLaunching', 'eventsUnread', { problem: karpenterEvents.problem }));
   }
   if (pool !== undefined && 'value' in karpenterEvents) {
     for (const { kind, type, name = '', reason = '', message, last } of karpenterEvents.value.map(eventView)) {
-      if (kind !== 'NodeClaim' || type !== 'Warning' || !reasons.includes(reason)) continue;
+      if (kind !== 'NodeClaim' || type !== 'Warning' || !isRefusal(reason)) continue;
       if (poolOfClaim(name) !== pool || last <= after) continue;
       refusals.push({ claim: name, at: last, reason, text: cleaned(message, name) });
     }
   }
   const launched = conditionOf(statusOf(standing), 'Launched');
   if (launched?.status === 'False') {
-    const { reason = 'LaunchFailed', message = '', at = after } = launched;
+    const { reason = launchFailed, message = '', at = after } = launched;
     refusals.push({ claim, at, reason, text: cleaned(message, claim) });
   }
   return { refusals: refusals.toSorted((a, b) => a.at - b.at), unread };

@@ -1,4 +1,5 @@
 /** How a pod comes to a node, and the node to its GPU. */
+import { phrase, type ReasonCode, say } from '../../../domain.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import { amountOf } from '../quantity.ts';
 import { formatDuration } from '../units.ts';
@@ -20,12 +21,12 @@ interface Placing {
 export function placing(pod: PodView, events: readonly EventView[], facts: ServeFacts, now: number): Placing {
   const nomination = latestOf(events, 'Nominated');
   if (pod.scheduled?.status === 'True') return bound(pod, nomination, facts, pod.scheduled.at);
-  const coming = (end: number, message: string): Placing => ({
+  const coming = (end: number, words: Reason): Placing => ({
     scheduling: done(pod.createdAt, end),
-    nodeStarting: inProgress(end, { reason: 'NodeStarting', message }),
+    nodeStarting: inProgress(end, words),
   });
   if (pod.nominatedNode) {
-    return coming(firstOf(nomination) ?? now, `nominated to node ${pod.nominatedNode}`);
+    return coming(firstOf(nomination) ?? now, say('NodeStarting', 'nominated', { node: pod.nominatedNode }));
   }
   const claim = nominatedClaim(nomination?.message);
   if (claim === undefined) return { scheduling: inProgress(pod.createdAt, waitingWords(pod, events, nomination)) };
@@ -34,40 +35,42 @@ export function placing(pod: PodView, events: readonly EventView[], facts: Serve
   if (launched?.status === 'True') {
     const node = textOf(statusOf(found).nodeName);
     const words = node
-      ? `NodeClaim ${claim} launched node ${node}; its GPU is not allocatable yet`
-      : `NodeClaim ${claim} launched an instance; the node is registering`;
+      ? say('NodeStarting', 'launched', { claim, node })
+      : say('NodeStarting', 'registering', { claim });
     return coming(launched.at ?? now, words);
   }
-  return { scheduling: launching(claim, pod, facts, now) };
+  return { scheduling: launchStage(claim, pod, facts, now) };
 }
+
+/** The reason while Karpenter is known to bring a node. */
+const launching: ReasonCode = 'NodeLaunching';
 
 const firstOf = (event: EventView | undefined) => (event && Number.isFinite(event.first) ? event.first : undefined);
 
 /** What a pod that no NodeClaim is known for waits for. */
 function waitingWords(pod: PodView, events: readonly EventView[], nomination: EventView | undefined): Reason {
-  if (nomination) return { reason: 'NodeLaunching', message: nomination.message };
+  if (nomination) return { reason: launching, message: nomination.message };
   const words = podWords(pod);
   if (!saysNothing(words)) return words;
   const refused = latestOf(events, 'FailedScheduling');
   return refused ? { reason: refused.reason, message: refused.message } : {};
 }
 
-function launching(claim: string, pod: PodView, facts: ServeFacts, now: number): Stage {
+function launchStage(claim: string, pod: PodView, facts: ServeFacts, now: number): Stage {
   const { nodeClaims, settings } = facts;
   const { refusals, unread } = refusalsOf(claim, facts);
   const { createdAt } = pod;
   if (refusals.length === 0) {
     const gone = 'value' in nodeClaims && !namedIn(nodeClaims.value, claim);
-    const message = gone
-      ? `Karpenter nominated NodeClaim ${claim}, which is gone, and no refusal is recorded for the pool; it retries`
-      : `Karpenter nominated NodeClaim ${claim}; no instance has launched yet`;
-    return inProgress(createdAt, { reason: 'NodeLaunching', message: [message, ...unread].join('; ') });
+    const { reason, message } = say('NodeLaunching', gone ? 'gone' : 'nominated', { claim });
+    return inProgress(createdAt, { reason, message: [message, ...unread].join('; ') });
   }
-  const { message, unread: unreadMore, ...answer } = capacityStage(claim, refusals, facts);
+  const { reason, message, unread: unreadMore, ...answer } = capacityStage(claim, refusals, facts);
   const { scaleUpTimeout } = settings;
   const spent = scaleUpTimeout > 0 && createdAt !== undefined && now - createdAt > scaleUpTimeout;
-  const ending = spent ? [`no node came within the scale-up budget of ${formatDuration(scaleUpTimeout)}`] : [];
-  const words = { reason: 'CapacityUnavailable', message: [message, ...unread, ...unreadMore, ...ending].join('; ') };
+  const duration = formatDuration(scaleUpTimeout);
+  const ending = spent ? [phrase('CapacityUnavailable', 'overBudget', { duration })] : [];
+  const words = { reason, message: [message, ...unread, ...unreadMore, ...ending].join('; ') };
   return { ...(spent ? failed(createdAt, words) : inProgress(createdAt, words)), ...answer };
 }
 
@@ -79,8 +82,8 @@ function bound(pod: PodView, nomination: EventView | undefined, facts: ServeFact
   const { nodes } = facts;
   const node = 'value' in nodes ? namedIn(nodes.value, pod.node) : undefined;
   if (node && pod.requests(gpuResource) && allocatable(fieldsOf(statusOf(node).allocatable)[gpuResource]) === 0) {
-    const message = `node ${pod.node}: ${gpuResource} not allocatable yet`;
-    return { scheduling, nodeStarting: inProgress(end, { reason: 'NodeStarting', message }) };
+    const words = say('NodeStarting', 'withoutGpu', { node: node.metadata.name, resource: gpuResource });
+    return { scheduling, nodeStarting: inProgress(end, words) };
   }
   return { scheduling, nodeStarting: { ...done(end, at), since: dateOf(end) } };
 }

@@ -1,4 +1,5 @@
 /** How the weights come to the node: an init container of KServe downloads them into the cache. */
+import { phrase, say } from '../../../domain.ts';
 import { formatDuration } from '../units.ts';
 import { type Container, lacksImage, type PodView, type Termination } from './pod.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
@@ -14,11 +15,7 @@ const stalledAfter = 30 * 60_000;
 export function weightsStage(pod: PodView, bound: number | undefined, now: number): Stage {
   const container = pod.initContainers.find(({ name }) => name === initializer);
   if (!container) {
-    return done(
-      bound,
-      bound,
-      pod.initializes ? undefined : `no ${initializer}: the runtime fetches the weights itself`,
-    );
+    return done(bound, bound, pod.initializes ? undefined : phrase('DownloadingWeights', 'byRuntime'));
   }
   if (container.terminated) return ended(container.terminated);
   if (container.running) return running(container, container.running.startedAt, now);
@@ -28,30 +25,34 @@ export function weightsStage(pod: PodView, bound: number | undefined, now: numbe
 
 function ended({ exitCode, reason, message, startedAt, finishedAt }: Termination): Stage {
   if (exitCode !== 0) {
-    const words = `${initializer} exited ${exitCode ?? 'with an unknown code'}: ${message ?? 'no message'}`;
-    return failed(startedAt, { reason: reason ?? 'Error', message: words });
+    const words = say('Error', 'downloadExited', {
+      code: exitCode ?? phrase('Error', 'exitUnknown'),
+      message: message ?? phrase('Error', 'noMessage'),
+    });
+    return failed(startedAt, { ...words, reason: reason ?? words.reason });
   }
   if (startedAt === undefined || finishedAt === undefined) return done(startedAt, finishedAt);
   const took = finishedAt - startedAt;
   const cached = took <= cachedWithin;
-  const rounded = formatDuration(Math.round(took / 100) * 100);
-  const words = `the cache claim already held the weights (${initializer} finished in ${rounded})`;
+  const duration = formatDuration(Math.round(took / 100) * 100);
+  const words = phrase('DownloadingWeights', 'cached', { duration });
   return { ...done(startedAt, finishedAt, cached ? words : undefined), cached };
 }
 
 function running({ restarts, lastTerminated }: Container, startedAt: number | undefined, now: number): Stage {
-  const stalled = (message: string) => failed(startedAt, { reason: 'DownloadStalled', message });
   if (restarts > 0) {
-    const last = lastTerminated
-      ? joined('last exit', String(lastTerminated.exitCode ?? 'unknown'), lastTerminated.reason, lastTerminated.message)
-      : 'no termination recorded';
-    return stalled(`${initializer} restarted ${restarts}× (${last})`);
+    const last = lastTerminated ? exitWords(lastTerminated) : phrase('DownloadStalled', 'noExit');
+    return failed(startedAt, say('DownloadStalled', 'restarted', { count: restarts, last }));
   }
   const took = startedAt === undefined ? 0 : now - startedAt;
   if (took > stalledAfter) {
-    const rounded = formatDuration(Math.round(took / 60_000) * 60_000);
-    return stalled(`${initializer} running for ${rounded} without finishing`);
+    const duration = formatDuration(Math.round(took / 60_000) * 60_000);
+    return failed(startedAt, say('DownloadStalled', 'unfinished', { duration }));
   }
-  const message = `${initializer} downloading the weights into the cache claim`;
-  return inProgress(startedAt, { reason: 'DownloadingWeights', message });
+  return inProgress(startedAt, say('DownloadingWeights', 'downloading'));
+}
+
+function exitWords({ exitCode, reason, message }: Termination): string {
+  const exit = phrase('DownloadStalled', 'lastExit', { code: exitCode ?? 'unknown' });
+  return joined(exit, reason, message) ?? exit;
 }
