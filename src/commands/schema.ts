@@ -4,8 +4,9 @@ import { loadOperations } from '../operations/load.ts';
 import { printedSchema, schema } from '../resolvers/schema.ts';
 import { openApiOf } from '../rest-compat/openapi.ts';
 import { readBuild } from './build.ts';
+import { reasonsPage } from './reasonsPage.ts';
 
-const schemaFolder = new URL('../../schema/', import.meta.url);
+const root = new URL('../../', import.meta.url);
 
 /** The generated files of `schema/`, by name. */
 export function schemaFiles(): Readonly<Record<string, string>> {
@@ -16,10 +17,16 @@ export function schemaFiles(): Readonly<Record<string, string>> {
   };
 }
 
+/** The generated files of `docs/`. */
+export const docsFiles = (): Readonly<Record<string, string>> => ({ 'reasons.md': reasonsPage() });
+
 /** Writes them. */
 export function writeSchema(): void {
-  for (const [name, text] of Object.entries(schemaFiles())) {
-    writeFileSync(new URL(name, schemaFolder), text);
-    console.log(`schema/${name}`);
+  for (const [folder, files] of Object.entries({ schema: schemaFiles(), docs: docsFiles() })) {
+    for (const [name, text] of Object.entries(files)) {
+      const path = `${folder}/${name}`;
+      writeFileSync(new URL(path, root), text);
+      console.log(path);
+    }
   }
 }

@@ -12,6 +12,7 @@ import './serving/preset.ts';
 import './serving/search.ts';
 import './serving/fit.ts';
 import './serving/explanation.ts';
+import './serving/reason.ts';
 import { builder } from './builder.ts';
 import { withRowBudget } from './rowBudget.ts';
 

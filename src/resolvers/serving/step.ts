@@ -1,5 +1,6 @@
-import { type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
+import { reasonOf, type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
 import { builder, enumValues, faces } from '../builder.ts';
+import { ReasonRef } from './reason.ts';
 
 const StepNameEnum = builder.enumType('StepName', {
   description: 'The steps of a served model, in their order.',
@@ -21,6 +22,12 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
     since: t.expose('since', { type: 'DateTime', nullable: true }),
     finishedAt: t.expose('finishedAt', { type: 'DateTime', nullable: true }),
     reason: t.exposeString('reason', { nullable: true, description: 'One word, such as `Unschedulable`.' }),
+    explanation: t.field({
+      type: ReasonRef,
+      nullable: true,
+      description: 'What the reason means, and what to do; null without one, and for a word that nobody described.',
+      resolve: ({ reason }) => reasonOf(reason),
+    }),
     message: t.exposeString('message', { nullable: true }),
     bytesCompleted: t.expose('bytesCompleted', {
       type: 'Bytes',

@@ -1,6 +1,6 @@
 /** What is told of a runtime that died. */
 import type { Read } from '../../../config/values.ts';
-import { oneOf, phrase } from '../../../domain.ts';
+import { phrase, type ReasonCode } from '../../../domain.ts';
 import type { Container } from './pod.ts';
 import { clipped } from './words.ts';
 
@@ -13,17 +13,15 @@ export function crashWords(runtime: Container, log: Read<string> | undefined, ku
   const { exitCode, reason } = terminated ?? lastTerminated ?? {};
   const crashed = phrase('CrashLoop', 'crashed', {
     count: restarts + (running ? 0 : 1),
-    exit: exitWords(exitCode, saysLittle(reason) ? undefined : reason),
+    exit: exitWords(exitCode, reason),
   });
   return crashed + logWords(log) + (kubelet ? phrase('CrashLoop', 'kubelet', { message: kubelet }) : '');
 }
 
-/** A reason that an exit code says as well. */
-const saysLittle = oneOf('Error');
-
 function exitWords(code: number | undefined, reason: string | undefined): string {
   const exit = code === undefined ? phrase('CrashLoop', 'exitUnknown') : phrase('CrashLoop', 'exit', { code });
-  return reason === undefined ? exit : phrase('CrashLoop', 'exitReason', { exit, reason });
+  const isTold = reason === undefined || reason === ('Error' satisfies ReasonCode);
+  return isTold ? exit : phrase('CrashLoop', 'exitReason', { exit, reason });
 }
 
 function logWords(log: Read<string> | undefined): string {

@@ -4,9 +4,6 @@ import { type EventView, earliestOf } from './events.ts';
 import { type Container, lacksImage, type PodView } from './pod.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
 
-/** Of a container that waits and does not say for what. */
-const isPulling: ReasonCode = 'Pulling';
-
 /** A container that ended, now or before, was there: it has its image. */
 export const hasCrashed = ({ restarts, terminated, lastTerminated }: Container) =>
   restarts > 0 || terminated !== undefined || lastTerminated !== undefined;
@@ -21,7 +18,7 @@ export function imageStage(pod: PodView, events: readonly EventView[], from: num
   const { waiting, running } = runtime;
   if (waiting && lacksImage(waiting)) return failed(since, waiting);
   if (waiting && !pulled && !hasCrashed(runtime)) {
-    const { reason = isPulling, message } = waiting;
+    const { reason = 'Pulling' satisfies ReasonCode, message } = waiting;
     return inProgress(since, { reason, message: pulling?.message || message });
   }
   return done(since, timed(pulled) ?? running?.startedAt ?? since, pulled?.message || undefined);

@@ -22,15 +22,14 @@ export function loadingStage(pod: PodView, { events, log }: Heard, from: number 
   if (waiting && isOver(waiting.reason)) {
     return failed(from, { reason: waiting.reason, message: crashWords(runtime, log, waiting.message) });
   }
-  if (terminated && pod.restartPolicy === 'Never') return failed(from, crashed(terminated.reason ?? error));
-  if (hasCrashed(runtime)) return inProgress(from, crashed(crashLoop));
+  if (terminated && pod.restartPolicy === 'Never')
+    return failed(from, crashed(terminated.reason ?? ('Error' satisfies ReasonCode)));
+  if (hasCrashed(runtime)) return inProgress(from, crashed('CrashLoop' satisfies ReasonCode));
   if (waiting) return inProgress(from, waiting);
   const words = say('LoadingModel', 'loading');
   return inProgress(running?.startedAt ?? from, { ...words, message: probeWords(runtime, events) || words.message });
 }
 
-const error: ReasonCode = 'Error';
-const crashLoop: ReasonCode = 'CrashLoop';
 /** Waiting for one of them, a runtime is not expected to come back by itself. */
 const isOver = oneOf('CrashLoopBackOff', 'RunContainerError');
 

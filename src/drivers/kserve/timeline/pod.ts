@@ -1,5 +1,5 @@
 /** The pod that speaks for a served model, and its containers. */
-import { oneOf } from '../../../domain.ts';
+import { oneOf, type ReasonCode } from '../../../domain.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { type Fields, fieldsOf, listOf, textOf, timeOf, wholeNumber } from '../jobs/fields.ts';
 import { amountOf } from '../quantity.ts';
@@ -122,13 +122,10 @@ const isOfImage = oneOf(
 );
 export const lacksImage = (waiting: Reason) => isOfImage(waiting.reason);
 
-/** Says nothing: a container before it says what it waits for. */
-const isInitializing = oneOf('PodInitializing');
-
 /** What a pod itself says of why it is not there yet; nothing = {}. */
 export function podWords(pod: PodView): Reason {
   const stuck = [...pod.initContainers, ...pod.containers].find(
-    ({ waiting }) => waiting?.reason && !isInitializing(waiting.reason),
+    ({ waiting }) => waiting?.reason && waiting.reason !== ('PodInitializing' satisfies ReasonCode),
   );
   if (stuck?.waiting) return stuck.waiting;
   if (pod.scheduled?.status === 'False') return { reason: pod.scheduled.reason, message: pod.scheduled.message };

@@ -14,8 +14,6 @@ export interface Refusal {
 }
 
 const isRefusal = oneOf('InsufficientCapacityError', 'NodeClassNotReady');
-/** Of a NodeClaim that does not say why. */
-const launchFailed: ReasonCode = 'LaunchFailed';
 
 /** Those that stand against a NodeClaim that has not launched, by time, and what could not be read to know them. */
 export function refusalsOf(
@@ -42,7 +40,7 @@ export function refusalsOf(
   }
   const launched = conditionOf(statusOf(standing), 'Launched');
   if (launched?.status === 'False') {
-    const { reason = launchFailed, message = '', at = after } = launched;
+    const { reason = 'LaunchFailed' satisfies ReasonCode, message = '', at = after } = launched;
     refusals.push({ claim, at, reason, text: cleaned(message, claim) });
   }
   return { refusals: refusals.toSorted((a, b) => a.at - b.at), unread };

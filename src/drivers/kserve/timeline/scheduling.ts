@@ -39,24 +39,21 @@ export function placing(pod: PodView, events: readonly EventView[], facts: Serve
       : say('NodeStarting', 'registering', { claim });
     return coming(launched.at ?? now, words);
   }
-  return { scheduling: launchStage(claim, pod, facts, now) };
+  return { scheduling: launching(claim, pod, facts, now) };
 }
-
-/** The reason while Karpenter is known to bring a node. */
-const launching: ReasonCode = 'NodeLaunching';
 
 const firstOf = (event: EventView | undefined) => (event && Number.isFinite(event.first) ? event.first : undefined);
 
 /** What a pod that no NodeClaim is known for waits for. */
 function waitingWords(pod: PodView, events: readonly EventView[], nomination: EventView | undefined): Reason {
-  if (nomination) return { reason: launching, message: nomination.message };
+  if (nomination) return { reason: 'NodeLaunching' satisfies ReasonCode, message: nomination.message };
   const words = podWords(pod);
   if (!saysNothing(words)) return words;
   const refused = latestOf(events, 'FailedScheduling');
   return refused ? { reason: refused.reason, message: refused.message } : {};
 }
 
-function launchStage(claim: string, pod: PodView, facts: ServeFacts, now: number): Stage {
+function launching(claim: string, pod: PodView, facts: ServeFacts, now: number): Stage {
   const { nodeClaims, settings } = facts;
   const { refusals, unread } = refusalsOf(claim, facts);
   const { createdAt } = pod;
