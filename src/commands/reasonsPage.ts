@@ -1,10 +1,11 @@
 /** The page of the documentation that explains every reason. */
-import { type CataloguedReason, catalogue } from '../domain.ts';
+import { type CataloguedReason, catalogue, stepNames } from '../domain.ts';
 
 const intro = `# Reasons
 
-Why a model is not there yet, why it failed, or why it does not fit: the gateway says so with a word, and a message beside it. Look up
-the word below. What it says in \`code\` is the message, with what changes in \`{braces}\`.
+Why a model is not there yet, why it failed, or why it does not fit: the gateway says so with a word and a message. Look up the word
+below: what it means, what to do, and then the messages that come with it, whole or in parts, with what changes in \`{braces}\`.
+\`<pod>\` is the pod of the model, in the namespace that models are served in.
 
 The same is in the graph, and beside each step of a served model:
 
@@ -15,77 +16,73 @@ The same is in the graph, and beside each step of a served model:
 }
 \`\`\`
 
-This page is written by \`npm run schema\` from the table that all messages are taken from.
-`;
+This page is written by \`npm run schema\` from the table that all messages are taken from.`;
 
-/** The chapters: each reason is in the first one that takes it. */
-const chapters: readonly {
+interface Chapter {
   readonly title: string;
   readonly about: string;
-  takes(reason: CataloguedReason): boolean;
-}[] = [
+  has(reason: CataloguedReason): boolean;
+}
+
+/** Each reason is in one. */
+const chapters: readonly Chapter[] = [
   {
-    title: 'Fit',
-    about: '`code` of the obstacles that `explainFit` names. A fit check and a refused load give the same texts.',
-    takes: ({ where }) => where.includes('fit'),
+    title: 'Steps of a served model',
+    about: '`reason` of a step in `loadedModels`, and of the model while it is at that step.',
+    has: ({ where, from }) => from === undefined && where.some(isStep),
+  },
+  {
+    title: 'Words of other programs',
+    about:
+      '`reason` of a step or of a served model, as Kubernetes, Karpenter or KServe gave it, mostly with its own message. They have more words than these; others are passed on as they come.',
+    has: ({ from }) => from !== undefined,
   },
   {
     title: 'Wiring',
     about: '`wiring.reason` of a model: whether agents got to know it.',
-    takes: ({ where }) => where.includes('wiring'),
+    has: ({ where }) => where.includes('wiring'),
   },
   {
     title: 'Cache inventory',
     about:
       'Why what is cached is not being counted now, or is counted later. Answers have the text alone; the last count stands meanwhile.',
-    takes: ({ where }) => where.includes('inventory'),
+    has: ({ where }) => where.includes('inventory'),
   },
   {
-    title: 'Words of other programs',
+    title: 'Fit',
     about:
-      '`reason` of a step or of a served model, as Kubernetes, Karpenter or KServe gave it, mostly with its own message. There are more than these; others come as they are.',
-    takes: ({ from }) => from !== undefined,
-  },
-  {
-    title: 'Steps of a served model',
-    about: '`reason` of a step in `loadedModels`, and of the model while that step is the one it is at.',
-    takes: () => true,
+      '`code` of the obstacles that `explainFit` names, with the same texts in a fit check and in a refused load. Some texts are only what went wrong elsewhere, and are not listed.',
+    has: ({ where }) => where.includes('fit'),
   },
 ];
 
-/** In this order one meets them. */
-const order = ['Steps of a served model', 'Words of other programs', 'Wiring', 'Cache inventory', 'Fit'];
+const steps: readonly string[] = stepNames;
+const isStep = (place: string) => steps.includes(place);
 
 export function reasonsPage(): string {
-  const chapterOf = (reason: CataloguedReason) => chapters.find(({ takes }) => takes(reason))?.title;
-  const parts = order.map(title => {
-    const reasons = catalogue.filter(reason => chapterOf(reason) === title);
-    const about = chapters.find(each => each.title === title)?.about ?? '';
-    return { title, about, reasons };
-  });
+  const parts = chapters.map(({ title, about, has }) => ({ title, about, reasons: catalogue.filter(has) }));
   const index = parts.map(({ title, reasons }) => `- ${title}: ${reasons.map(linkTo).join(', ')}`);
   const sections = parts.map(({ title, about, reasons }) => [`## ${title}`, about, ...reasons.map(entry)].join('\n\n'));
-  return `${[intro, index.join('\n'), ...sections].join('\n\n').replace(/\n{3,}/g, '\n\n')}\n`;
+  return `${[intro, index.join('\n'), ...sections].join('\n\n')}\n`;
 }
 
 const linkTo = ({ code }: CataloguedReason) => `[${code}](#${code.toLowerCase().replace(/ /g, '-')})`;
 
 function entry(reason: CataloguedReason): string {
   const { code, meaning, remedy, texts } = reason;
-  const says = texts.map(text => text.replace(/^[;.:]? +|: $/g, '')).filter(text => text !== '{problem}');
-  const lines = [`### ${code}`, `${placeWords(reason)}${meaning}`, `**What to do:** ${sentence(remedy)}`];
+  const says = texts.map(text => text.replace(/^[;.:]? +|: $/g, '')).filter(text => !/^\{\w+\}$/.test(text));
+  const lines = [`### ${code}`, placeWords(reason) + meaning, `**What to do:** ${sentence(remedy)}`];
   if (says.length > 0) lines.push(says.map(text => `- \`${text}\``).join('\n'));
   return lines.join('\n\n');
 }
 
-/** Where it shows, for those that show at steps. */
+/** Whose word it is, and the steps that it shows at. */
 function placeWords({ where, from }: CataloguedReason): string {
-  const steps = where.filter(place => !['status', 'wiring', 'inventory', 'fit'].includes(place));
-  const places = steps.length > 0 ? `at ${steps.map(step => `\`${step}\``).join(', ')}` : '';
-  const words = [from && `of ${from}`, places || (from && 'in the status')].filter(Boolean).join(', ');
+  const at = where.filter(isStep).map(step => `\`${step}\``);
+  const words = [from, at.length > 0 ? `at ${at.join(', ')}` : undefined].filter(Boolean).join(', ');
   return words ? `*${words.replace(/^./, first => first.toUpperCase())}.* ` : '';
 }
 
-/** Changes begin small and end without a full stop. */
+/** A change is written small and without a full stop. */
 const sentence = (text: string) =>
   `${text.replace(/^[a-z]/, first => first.toUpperCase())}${/[.!?]$/.test(text) ? '' : '.'}`;

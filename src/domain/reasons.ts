@@ -9,7 +9,7 @@ import { passedOnReasons } from './reasons/passedOn.ts';
 import { stepReasons } from './reasons/steps.ts';
 import { wiringTable } from './reasons/wiring.ts';
 
-export { type ReasonPlace, reasonPlaces };
+export { reasonPlaces };
 
 /** One reason of the catalogue. */
 export interface CataloguedReason {
@@ -40,8 +40,8 @@ export const catalogue: readonly CataloguedReason[] = [
 ].flatMap(table => Object.entries<ReasonEntry>(table).map(([code, entry]) => catalogued(code, entry)));
 
 function catalogued(code: string, { where, texts = {}, changes = {}, meaning, remedy, from }: ReasonEntry) {
-  const ways = [...new Set(Object.values(changes))].join('; or ');
-  return { code, where, texts: [...new Set(Object.values(texts))], meaning, remedy: remedy ?? ways, from };
+  const [change = ''] = Object.values(changes);
+  return { code, where, texts: [...new Set(Object.values(texts))], meaning, remedy: remedy ?? change, from };
 }
 
 const byCode = new Map(catalogue.map(each => [each.code, each]));

@@ -13,7 +13,7 @@ export interface ReasonEntry {
   readonly changes?: Readonly<Record<string, string>>;
   /** A sentence or two. */
   readonly meaning: string;
-  /** What to do; for an obstacle its changes say it. */
+  /** What to do; absent where the one change of an obstacle says it. */
   readonly remedy?: string;
   /** The word of another program, passed on as it came. */
   readonly from?: 'Kubernetes' | 'Karpenter' | 'KServe';

@@ -13,6 +13,7 @@ export const fitReasons = {
     texts: { condition: 'not ready' },
     changes: { condition: 'its Ready condition turns True; its conditions say why it is not' },
     meaning: 'Kubernetes does not put pods on the node now: it is starting, or something is wrong with it.',
+    remedy: 'Nothing while the node is starting. Otherwise `kubectl describe node`: its conditions say what is wrong.',
   },
   'serving-selector': {
     where: ['fit'],
@@ -37,6 +38,8 @@ export const fitReasons = {
       offOrPools: "take {taints} off the node, or make it the GPU pool's",
     },
     meaning: 'A taint keeps pods off the node, and pods of models do not tolerate it.',
+    remedy:
+      'Take the taint off the node. If it is meant to keep other pods away from GPUs, make it the taint of the GPU pool in the discovery document instead.',
   },
   'cache-claim': {
     where: ['fit'],
@@ -69,6 +72,8 @@ export const fitReasons = {
     texts: { source: 'node {node} reports no memory budget ({source})' },
     changes: { source: 'annotate the node with {annotation}, in GiB' },
     meaning: 'Nobody says how much memory models may take on the node.',
+    remedy:
+      'Annotate the node with the memory that models may take there, in GiB; the change that comes with it names the annotation.',
   },
   memory: {
     where: ['fit'],
@@ -83,24 +88,29 @@ export const fitReasons = {
       size: 'a size that leaves {asked}, or a preset that requests less',
     },
     meaning: 'The model takes more memory than is there, or than running models leave.',
+    remedy:
+      'Unload models there if they reserve what is missing. Otherwise choose a larger node or size, a smaller model, or a preset that requests less.',
   },
   cpu: {
     where: ['fit'],
     texts: { size: '{asked} requested, {left} left for the predictor' },
     changes: { size: 'a size that leaves {asked}, or a preset that requests less' },
     meaning: 'The pod asks for more cores than a machine of this size has left for it.',
+    remedy: 'Choose a larger size, or a preset that requests less.',
   },
   gpus: {
     where: ['fit'],
     texts: { size: '{gpus} GPU requested, it has {has}' },
     changes: { size: 'a size with {gpus} GPU, or a preset that requests fewer' },
     meaning: 'The pod asks for more GPUs than a machine of this size has.',
+    remedy: 'Choose a size with more GPUs, or a preset that requests fewer.',
   },
   'gpu-memory': {
     where: ['fit'],
     texts: { size: '{need} exceed the {memory} on the {gpus} GPU the predictor requests' },
     changes: { size: 'a size with {each} on each GPU, or a smaller model' },
     meaning: 'The model takes more memory than the GPUs of its pod have.',
+    remedy: 'Choose a size with larger GPUs, or a smaller model.',
   },
   'pool-unknown': {
     where: ['fit'],
@@ -131,6 +141,8 @@ export const fitReasons = {
     texts: { problem: '{problem}' },
     changes: { problem: 'the discovery document is published and can be read' },
     meaning: 'How models are served here is not known, and that may be why no place was found.',
+    remedy:
+      'Publish the discovery document, or let the gateway read it: the message says which ConfigMap it is and what went wrong. Then ask again.',
   },
   'no-node': {
     where: ['fit'],
@@ -149,5 +161,6 @@ export const fitReasons = {
     texts: { problem: '{problem}' },
     changes: { problem: 'let the gateway read it' },
     meaning: 'Something could not be read, and the answer was made without it.',
+    remedy: 'Let the gateway read what the message names, then ask again.',
   },
 } as const satisfies Record<string, ReasonEntry>;

@@ -19,25 +19,27 @@ export const passedOnReasons = {
     from: 'Kubernetes',
     where: ['scheduling', 'status'],
     meaning: 'The scheduler tried and found no node. The message says what each lacks.',
-    remedy: 'As for Unschedulable.',
+    remedy: 'As for Unschedulable: `explainFit` says what stands in the way, node by node.',
   },
   SchedulingGated: {
     from: 'Kubernetes',
     where: ['scheduling', 'status'],
     meaning: 'Another program holds the pod back, such as a queue for quotas.',
-    remedy: 'Look at `schedulingGates` of the pod, and ask the program whose gate it is.',
+    remedy: '`kubectl get pod <pod> -o yaml`: `schedulingGates` names who holds it. Look there.',
   },
   InsufficientCapacityError: {
     from: 'Karpenter',
     where: ['scheduling'],
     meaning: 'The cloud has no machine of the types and in the zones that were asked for.',
-    remedy: 'As for CapacityUnavailable, whose message quotes it.',
+    remedy:
+      'As for CapacityUnavailable, whose message quotes it: wait, or give Karpenter other zones, sizes or accelerators.',
   },
   NodeClassNotReady: {
     from: 'Karpenter',
     where: ['scheduling'],
     meaning: 'The node class of the pool is not usable: its subnets, security groups, image or role were not found.',
-    remedy: 'Describe the node class: its conditions name what is missing. Karpenter goes on once it is there.',
+    remedy:
+      '`kubectl describe ec2nodeclass`: its conditions name what is missing. Karpenter goes on by itself once it is there.',
   },
   PodInitializing: {
     from: 'Kubernetes',
@@ -50,7 +52,7 @@ export const passedOnReasons = {
     where: [...pod, 'loading'],
     meaning: 'The node prepares the container: it mounts volumes, and pulls the image.',
     remedy:
-      'Nothing at first. After a few minutes look at the events of the pod: a volume that is mounted elsewhere, or a Secret that is missing.',
+      'Nothing at first. After a few minutes `kubectl describe pod <pod>`: its events tell of a volume that is mounted elsewhere, or of a Secret that is missing.',
   },
   ImagePullBackOff: {
     from: 'Kubernetes',
@@ -86,13 +88,15 @@ export const passedOnReasons = {
     from: 'Kubernetes',
     where: pod,
     meaning: 'The node could not create the container.',
-    remedy: 'Read the message and the events of the pod: a wrong command, a mount that fails, or a node with a fault.',
+    remedy:
+      'Read the message, and the events in `kubectl describe pod <pod>`: a wrong command, a mount that fails, or a node with a fault.',
   },
   CrashLoopBackOff: {
     from: 'Kubernetes',
-    where: [...pod, 'loading'],
+    where: ['downloadingWeights', 'loading', 'status'],
     meaning: 'A container ended again and again, and the node waits before it starts it once more.',
-    remedy: 'For the runtime as for CrashLoop, whose texts its message has; else read the log of the container.',
+    remedy:
+      'At `loading` it is the runtime: do as for CrashLoop, and expect no recovery by itself. Elsewhere read the log of the container, `kubectl logs <pod> -c <container> --previous`.',
   },
   RunContainerError: {
     from: 'Kubernetes',
@@ -136,7 +140,7 @@ export const passedOnReasons = {
     where: ['routing', 'status'],
     meaning: 'The pods of the model, or of its router, are not ready yet.',
     remedy:
-      'The steps say where its pod is. When all before routing are done, it is the router: look at its Deployment in the namespace of the model.',
+      'The steps say where its pod is. When all before routing are done, it is the router: `kubectl get deployments` in the namespace of the model shows which is short of pods.',
   },
   HTTPRoutesNotReady: {
     from: 'KServe',
@@ -161,7 +165,8 @@ export const passedOnReasons = {
     from: 'KServe',
     where: ['loading', 'routing', 'status'],
     meaning: 'KServe says that the model could not be loaded, and has given up.',
-    remedy: 'Read the message and the log of the runtime; mend the preset, then unload and load the model.',
+    remedy:
+      'Read the message and the log of the runtime, `kubectl logs <pod> -c main`. Mend the preset, then unload and load the model.',
   },
   BlockedByFailedLoad: {
     from: 'KServe',

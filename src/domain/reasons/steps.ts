@@ -7,7 +7,7 @@ export const stepReasons = {
     texts: { waiting: 'waiting for the predictor pod' },
     meaning: 'The LLMInferenceService exists, but KServe has not made a pod for it.',
     remedy:
-      'Nothing at first: a pod comes within seconds. If none does within a minute, look at the conditions and events of the LLMInferenceService and at the log of the KServe controller; a quota or an admission webhook may refuse the pod.',
+      'Nothing at first: a pod comes within seconds. If none does within a minute, `kubectl describe llminferenceservice <name>`, and read the log of the KServe controller; a quota or an admission webhook may refuse the pod.',
   },
   NodeLaunching: {
     where: ['scheduling', 'status'],
@@ -19,7 +19,7 @@ export const stepReasons = {
     },
     meaning: 'No node has room for the pod. Karpenter wants to add one, and the cloud has not started it yet.',
     remedy:
-      'Nothing, it goes on by itself, usually within two minutes. After ten, describe the NodeClaim that the message names and read the log of Karpenter. What could not be read wants the permission that the message names.',
+      'Nothing, it goes on by itself, usually within two minutes. After ten, `kubectl describe nodeclaim <claim>`, and read the log of Karpenter. Where the message says that something could not be read, the gateway lacks that permission and knows less than it could.',
   },
   CapacityUnavailable: {
     where: ['scheduling', 'status'],
@@ -56,7 +56,7 @@ export const stepReasons = {
     where: ['scheduling'],
     texts: {},
     meaning: 'A machine could not be launched, and Karpenter gave no word for why.',
-    remedy: 'Describe the NodeClaim that the message names, and read the log of Karpenter; it tries again.',
+    remedy: '`kubectl describe nodeclaim <claim>`, and read the log of Karpenter. It tries again by itself.',
   },
   NodeStarting: {
     where: ['nodeStarting', 'status'],
@@ -90,7 +90,7 @@ export const stepReasons = {
     },
     meaning: 'The download of the weights was broken off and began again, or takes longer than half an hour.',
     remedy:
-      'Read the log of the container storage-initializer: it tells a full volume, a refused token and a slow network apart. One that is only slow may still finish.',
+      '`kubectl logs <pod> -c storage-initializer`, with `--previous` after a restart: the log tells a full volume, a refused token and a slow network apart. A download that is only slow may still finish; the step goes on then.',
   },
   Error: {
     where: ['downloadingWeights', 'loading', 'status'],
@@ -101,7 +101,7 @@ export const stepReasons = {
     },
     meaning: 'A container ended with an error.',
     remedy:
-      'Read the message, then the log of the container: storage-initializer if the weights were being downloaded, else main.',
+      'Read the message, then the log: `kubectl logs <pod> -c storage-initializer` if the weights were being downloaded, else `-c main`.',
     from: 'Kubernetes',
   },
   Pulling: {
@@ -125,13 +125,13 @@ export const stepReasons = {
     },
     meaning: 'The runtime ended at least once while it loaded the model, and is being started again.',
     remedy:
-      'The message holds the last error of its log. Out of memory: a smaller context length, more GPUs or a smaller model. An unknown argument or model type: another image of the runtime. Otherwise read the whole log of the crashed container, `kubectl logs --previous`.',
+      'The message holds the last error of its log. Out of memory: a smaller context length, more GPUs or a smaller model. An unknown argument or model type: another image of the runtime. Otherwise read the whole log, `kubectl logs <pod> -c main --previous`. Mend the preset, then unload and load the model.',
   },
   LoadingModel: {
     where: ['loading', 'status'],
     texts: { loading: 'the runtime is loading the model; the startup probe has not passed yet' },
     meaning: 'The runtime runs and loads the model. A failed probe in the message is usual until it is done.',
     remedy:
-      'Nothing, it goes on by itself: from a minute to a quarter of an hour for large models. After that read the log of the runtime.',
+      'Nothing, it goes on by itself: from a minute to a quarter of an hour for large models. After that, `kubectl logs <pod> -c main`.',
   },
 } as const satisfies Record<string, ReasonEntry>;
