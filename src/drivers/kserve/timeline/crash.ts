@@ -17,8 +17,9 @@ export function crashWords(runtime: Container, log: Read<string> | undefined, ku
 }
 
 function logWords(log: Read<string> | undefined): string {
-  if (log && 'problem' in log) return `; the crashed container's log could not be read (${log.problem})`;
-  const line = errorLine(log?.value ?? '');
+  if (!log) return '';
+  if ('problem' in log) return `; the crashed container's log could not be read (${log.problem})`;
+  const line = errorLine(log.value);
   return line ? `: ${line}` : `; no error line in the last ${lines} lines of the crashed container's log`;
 }
 

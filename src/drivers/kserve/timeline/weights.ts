@@ -1,5 +1,6 @@
 /** How the weights come to the node: an init container of KServe downloads them into the cache. */
-import { formatDuration } from '../units.ts';
+import { formatBytes, formatDuration } from '../units.ts';
+import type { ServeFacts } from './facts.ts';
 import { type Container, lacksImage, type PodView, type Termination } from './pod.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
 import { joined } from './words.ts';
@@ -8,11 +9,18 @@ const initializer = 'storage-initializer';
 /** Nothing was downloaded by one that took no longer, in milliseconds. */
 const cachedWithin = 15_000;
 /** A download that takes longer stalls, in milliseconds. */
-const stalledAfter = 30 * 60_000;
+export const stalledAfter = 30 * 60_000;
+
+export const initializerOf = ({ initContainers }: PodView) => initContainers.find(({ name }) => name === initializer);
 
 /** @param bound when the pod got its node */
-export function weightsStage(pod: PodView, bound: number | undefined, now: number): Stage {
-  const container = pod.initContainers.find(({ name }) => name === initializer);
+export function weightsStage(
+  pod: PodView,
+  bound: number | undefined,
+  { bytesOnNode, weightsBytes }: Bytes,
+  now: number,
+): Stage {
+  const container = initializerOf(pod);
   if (!container) {
     return done(
       bound,
@@ -21,9 +29,22 @@ export function weightsStage(pod: PodView, bound: number | undefined, now: numbe
     );
   }
   if (container.terminated) return ended(container.terminated);
-  if (container.running) return running(container, container.running.startedAt, now);
+  if (container.running) {
+    const stage = running(container, container.running.startedAt, now);
+    return stage.state === 'inProgress' ? withBytes(stage, bytesOnNode, weightsBytes) : stage;
+  }
   const waiting = container.waiting ?? {};
   return lacksImage(waiting) ? failed(bound, waiting) : inProgress(bound, waiting);
+}
+
+type Bytes = Pick<ServeFacts, 'bytesOnNode' | 'weightsBytes'>;
+
+/** What lies there may be more than the weights: a repository has other files too. */
+function withBytes(stage: Stage, onNode: number | undefined, total: number | undefined): Stage {
+  if (onNode === undefined) return stage;
+  const bytesCompleted = total === undefined ? onNode : Math.min(onNode, total);
+  const words = [formatBytes(bytesCompleted), ...(total === undefined ? [] : [formatBytes(total)])].join(' of ');
+  return { ...stage, bytesCompleted, message: `${stage.message}: ${words}` };
 }
 
 function ended({ exitCode, reason, message, startedAt, finishedAt }: Termination): Stage {
