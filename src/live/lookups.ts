@@ -39,6 +39,8 @@ export function lookups<T, W, R>(
   const queue: (() => void)[] = [];
   let busy = 0;
   let current: Observation<ReadonlyMap<string, Read<R>>> | undefined;
+  /** The revision that listeners know of. */
+  let told: number | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stop: (() => void) | undefined;
 
@@ -94,16 +96,21 @@ export function lookups<T, W, R>(
       entries.set(key, { found, at: Date.now() });
       if (isSame(before, found)) return;
       show();
-      listeners.notify();
+      tell();
     })();
     looking.set(key, work);
     return work;
   }
 
   function onChange(): void {
-    const before = current?.revision;
     void lookAround().then(wait);
-    if (current?.revision !== before) listeners.notify();
+    tell();
+  }
+
+  function tell(): void {
+    if (current?.revision === told) return;
+    told = current?.revision;
+    listeners.notify();
   }
 
   /** For what gets stale while somebody listens. */
