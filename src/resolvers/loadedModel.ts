@@ -103,10 +103,10 @@ builder.node(LoadedModelRef, {
         'nobody can tell.',
       ].join('\n'),
       resolve: ({ phase, steps = [] }, _, { reads }) => {
-        if (phase === 'terminating') return null;
+        const left = phase === 'terminating' ? undefined : remaining(steps, Date.now());
         // Kept answers do not shrink with time.
-        reads?.clear();
-        return remaining(steps, Date.now());
+        if (left) reads?.clear();
+        return left;
       },
     }),
     modelConfig: t.expose('modelConfig', {
