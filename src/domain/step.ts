@@ -14,6 +14,22 @@ type StepState = (typeof stepStates)[number];
 export const servingPhases = [...stepNames, 'failed', 'terminating'] as const;
 export type ServingPhase = (typeof servingPhases)[number];
 
+/**
+ * What a number of seconds is told from: published figures, serves that finished before, or the speed of the very thing.
+ * None of them is a promise.
+ */
+export const estimateBases = ['published', 'learned', 'measured'] as const;
+type EstimateBasis = (typeof estimateBases)[number];
+
+/** How long something takes, as far as anybody can tell beforehand. */
+export interface Estimate {
+  /** 0 or more. */
+  readonly seconds: number;
+  readonly basis: EstimateBasis;
+  /** How many finished serves it was learned from; 0 unless it was learned. */
+  readonly samples: number;
+}
+
 /** One step on the way of a served model from its creation to its first answer. */
 export interface Step {
   readonly name: StepName;
@@ -33,4 +49,6 @@ export interface Step {
   readonly availableZones?: readonly string[] | undefined;
   /** Whether the volume of the weights is what ties it to its zone; absent = unknown. */
   readonly pinnedByCache?: boolean | undefined;
+  /** How long the whole step takes; absent = nobody can tell. It changes when something is learned, not with time. */
+  readonly typical?: Estimate | undefined;
 }

@@ -7,8 +7,8 @@ import { backendKinds } from '../domain.ts';
  * Discovery is not in it: what it reads is no object, and every account may read it.
  */
 export interface Permission {
-  /** Where: the gateway's own namespace, that of kagent, of discovery and presets, of served models, or the whole cluster. */
-  readonly scope: 'own' | 'kagent' | 'discovery' | 'serving' | 'cluster';
+  /** Where: the gateway's own namespace, that of kagent, of discovery and presets, of served models, `default`, or everywhere. */
+  readonly scope: 'own' | 'kagent' | 'discovery' | 'serving' | 'default' | 'cluster';
   /** Empty for the core group. */
   readonly group: string;
   /** Plural; a part of an object as `pods/log`. */
@@ -114,7 +114,14 @@ export const permissions: readonly Permission[] = [
     group: '',
     resource: 'pods/log',
     verbs: ['get'],
-    why: 'follow downloads, and read what is in the cache',
+    why: 'follow downloads, read what is in the cache, and say why a model crashed',
+  },
+  {
+    scope: 'serving',
+    group: '',
+    resource: 'events',
+    verbs: ['list', 'watch'],
+    why: 'say how far a model is on its way',
   },
   {
     scope: 'serving',
@@ -144,6 +151,29 @@ export const permissions: readonly Permission[] = [
     resource: 'nodes',
     verbs: ['list', 'watch'],
     why: 'see which nodes models can be served on',
+  },
+  {
+    scope: 'default',
+    group: '',
+    resource: 'events',
+    verbs: ['list', 'watch'],
+    why: 'say why Karpenter has no node for a model',
+  },
+  ...(['nodeclaims', 'nodepools'] as const).map(
+    (resource): Permission => ({
+      scope: 'cluster',
+      group: 'karpenter.sh',
+      resource,
+      verbs: ['list', 'watch'],
+      why: 'say which node a model waits for',
+    }),
+  ),
+  {
+    scope: 'cluster',
+    group: 'karpenter.k8s.aws',
+    resource: 'ec2nodeclasses',
+    verbs: ['list', 'watch'],
+    why: 'say in which zones there could be a node',
   },
   {
     scope: 'cluster',
@@ -187,6 +217,7 @@ const places: Readonly<Record<Permission['scope'], string>> = {
   kagent: '`--kagent-namespace`',
   discovery: 'the namespaces of discovery and presets',
   serving: 'the namespace of served models',
+  default: 'the namespace `default`',
   cluster: 'the whole cluster',
 };
 

@@ -77,6 +77,8 @@ export const secrets: Resource<Secret> = {
 
 export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
+export const events: Resource = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
+
 export const jobs: Resource = { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job', namespaced: true };
 
 /** Whether an object can have that name: lower-case letters, digits, inner dashes and dots, 253 at most. */

@@ -38,6 +38,8 @@ function computed<T, R>(
   let stop: Array<() => void> = [];
   let computedFrom: readonly number[] = [];
   let current: Observation<R> | undefined;
+  /** The revision that listeners know of: somebody may have looked at a newer one before they are told. */
+  let told: number | undefined;
   let patience: NodeJS.Timeout | undefined;
   let patienceIsOver = false;
 
@@ -64,12 +66,15 @@ function computed<T, R>(
   }
 
   function onInput() {
-    const before = current?.revision;
-    if (refresh()?.revision !== before) listeners.notify();
+    const newest = refresh()?.revision;
+    if (newest === told) return;
+    told = newest;
+    listeners.notify();
   }
 
   function begin() {
     stop = inputs.map(input => input.subscribe(onInput));
+    told = refresh()?.revision;
     if (patienceMs === Number.POSITIVE_INFINITY) return;
     patience = setTimeout(() => {
       patienceIsOver = true;

@@ -10,6 +10,8 @@ export function follow<T, R>(outer: Source<T>, choose: (value: T) => Source<R>):
   let inner: Source<R> | undefined;
   let shown: Observation<R> | undefined;
   let current: Observation<R> | undefined;
+  /** The revision that listeners know of: somebody may have looked at a newer one before they are told. */
+  let told: number | undefined;
   let stopOuter = () => {};
   let stopInner: (() => void) | undefined;
 
@@ -40,14 +42,17 @@ export function follow<T, R>(outer: Source<T>, choose: (value: T) => Source<R>):
   }
 
   function onChange() {
-    const before = current?.revision;
-    if (refresh()?.revision !== before) listeners.notify();
+    const newest = refresh()?.revision;
+    if (newest === told) return;
+    told = newest;
+    listeners.notify();
   }
 
   function begin() {
     settle();
     stopOuter = outer.subscribe(onChange);
     stopInner = inner?.subscribe(onChange) ?? (() => {});
+    told = refresh()?.revision;
   }
 
   function end() {

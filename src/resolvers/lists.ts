@@ -6,6 +6,7 @@ import { type AskedCapability, backendNamed, capableBackends, type Registry } fr
 import { invalidRequest, isTimeout, quoted } from '../errors.ts';
 import type { Failure, LiveEvent, Rows, RowsPayload } from '../live/events.ts';
 import type { Source } from '../live/source.ts';
+import { steady } from '../live/steady.ts';
 import type { Watch } from '../live/watch.ts';
 import { builder, type Context, faces, type SchemaShape } from './builder.ts';
 import { parsePlacedId } from './refs.ts';
@@ -78,6 +79,9 @@ export async function readList<L extends ListName>(
   return rows;
 }
 
+/** A subscriber is told the first change at once and the next ones no more often than this, in milliseconds. */
+const newsMs = 250;
+
 /**
  * The list that a subscription follows. Who names a backend wants one that is there and can answer; who names none wants
  * whatever there is, and be it none yet.
@@ -89,7 +93,7 @@ export function followList<L extends ListName>(
   capability?: AskedCapability,
 ): Source<Rows<RowsOf<L>>> {
   if (backend?.trim()) capableBackends(registry, backend, capability);
-  return listSource(registry, backend, list, capability ? { capability } : {});
+  return steady(listSource(registry, backend, list, capability ? { capability } : {}), newsMs);
 }
 
 /** The row that an id means, as `keyOf` names rows; nothing when it, or its backend, is gone. */

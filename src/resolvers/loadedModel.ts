@@ -9,8 +9,10 @@ import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
+import { RemainingRef } from './serving/estimate.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
 import { TargetRef } from './serving/pool.ts';
+import { remaining } from './serving/remaining.ts';
 import { ServingPhaseEnum, StepRef } from './serving/step.ts';
 
 /** Copies of one model have ids of their own. */
@@ -92,6 +94,20 @@ builder.node(LoadedModelRef, {
       type: [StepRef],
       nullable: true,
       description: 'All steps in their order, those to come as pending.',
+    }),
+    remaining: t.field({
+      type: RemainingRef,
+      nullable: true,
+      description: [
+        'An estimate of how long it takes until the model is ready; null when it is ready, has failed or is going, and when',
+        'nobody can tell.',
+      ].join('\n'),
+      resolve: ({ phase, steps = [] }, _, { reads }) => {
+        const left = phase === 'terminating' ? undefined : remaining(steps, Date.now());
+        // Kept answers do not shrink with time.
+        if (left) reads?.clear();
+        return left;
+      },
     }),
     modelConfig: t.expose('modelConfig', {
       type: ModelConfigType,

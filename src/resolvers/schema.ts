@@ -11,6 +11,7 @@ import './registration.ts';
 import './serving/preset.ts';
 import './serving/search.ts';
 import './serving/fit.ts';
+import './serving/serve.ts';
 import './serving/explanation.ts';
 import './serving/reason.ts';
 import { builder } from './builder.ts';

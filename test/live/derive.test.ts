@@ -170,3 +170,15 @@ test('patience begins anew with every first listener, and ends with the last', a
   await time.pass(10_000);
   assert.equal(told, 0);
 });
+
+test('who listens is told also of what somebody else looked at first', () => {
+  const cell = createCell(1);
+  // Told before the source is, this one looks at it.
+  cell.subscribe(() => source.current);
+  const source = derive<[number], number>([cell], ([{ value = 0 }]) => value);
+  const told: (number | undefined)[] = [];
+  source.subscribe(() => told.push(source.current?.value));
+  cell.set(2);
+  cell.set(3);
+  assert.deepEqual(told, [2, 3]);
+});

@@ -110,3 +110,14 @@ test('the same choice again is no news', () => {
   outer.set(2);
   assert.deepEqual([told, source.current?.revision], [0, before]);
 });
+
+test('who listens is told also of what somebody else looked at first', () => {
+  const chosen = createCell(1);
+  chosen.subscribe(() => source.current);
+  const source = follow(createCell(0), () => chosen);
+  const told: (number | undefined)[] = [];
+  source.subscribe(() => told.push(source.current?.value));
+  chosen.set(2);
+  chosen.set(3);
+  assert.deepEqual(told, [2, 3]);
+});

@@ -74,6 +74,8 @@ export const stepReasons = {
     where: ['downloadingWeights', 'status'],
     texts: {
       downloading: 'storage-initializer downloading the weights into the cache claim',
+      bytes: ': {completed}',
+      bytesOf: ': {completed} of {total}',
       cached: 'the cache claim already held the weights (storage-initializer finished in {duration})',
       byRuntime: 'no storage-initializer: the runtime fetches the weights itself',
     },

@@ -16,6 +16,7 @@ import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import type { Watches } from '../../kubernetes/watches.ts';
+import { createKept } from '../../live/kept.ts';
 import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Driver } from '../driver.ts';
@@ -31,7 +32,9 @@ import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
+import { createServes, type Serves } from './serves.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
+import type { Timeline } from './timeline.ts';
 import { deriveSeen, readValue, unanswered } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
@@ -154,14 +157,28 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = deriveSeen<[readonly KubernetesObject[], Surroundings], readonly LoadedModel[]>(
-    [world.served, world.surroundings],
-    ([objects, { value: around }], before) => {
+  const rowsOf = createKept<ServedRow, LoadedModel>({
+    key: ({ served }) => served.name,
+    from: ({ served, told, around: { presets, settings, notes } }) => [served, told, presets, settings, notes],
+    make: ({ served, told, around: { presets, settings, notes } }) =>
+      servedAsLoaded(
+        served,
+        { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint },
+        told,
+        notes.reservations,
+      ),
+  });
+  const loaded = deriveSeen<[readonly KubernetesObject[], Surroundings, Serves], readonly LoadedModel[]>(
+    [world.served, world.surroundings, createServes({ world, client, watches, call })],
+    ([objects, { value: around }, { value: serves }], before) => {
       if (objects.error?.code === 'not_found') return { value: before?.length === 0 ? before : [] };
-      if (!around || !objects.value) return { error: objects.error };
-      const { presets, settings, notes } = around;
-      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
-      const rows = around.served.map(each => servedAsLoaded(each, facts, notes.reservations));
+      if (!around || !serves || !objects.value) return { error: objects.error };
+      const rows = rowsOf(
+        around.served.flatMap(served => {
+          const told = serves.get(served.name);
+          return told ? [{ served, told, around }] : [];
+        }),
+      );
       return { value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rows), error: objects.error };
     },
   );
@@ -240,6 +257,13 @@ export function createKserveDriver(options: KserveOptions): Driver {
     explain: questions.explain,
     search: questions.search,
   };
+}
+
+/** What a row of the loaded list is made of. */
+interface ServedRow {
+  readonly served: ServedModel;
+  readonly told: Timeline;
+  readonly around: Surroundings;
 }
 
 const rowName = ({ name }: { readonly name: string }) => name;

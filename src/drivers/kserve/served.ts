@@ -7,6 +7,8 @@ import { isHubUri, parseReference } from './hub/reference.ts';
 import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from './labels.ts';
 import type { Served } from './nodes/reservations.ts';
 import { detailsOf, onlyPresetServing, type ServingPreset } from './presets.ts';
+import { nodeOf, speakingPods } from './timeline/pod.ts';
+import type { Timeline } from './timeline.ts';
 
 export const llmInferenceServices: Resource = {
   group: 'serving.kserve.io',
@@ -26,7 +28,6 @@ export const llmInferenceServiceConfigs: Resource = {
 
 /** Of the pods that serve. */
 export const servingPods = 'app.kubernetes.io/part-of=llminferenceservice';
-const nameLabel = 'app.kubernetes.io/name';
 
 export interface ServedModel extends Served {
   /** Of the object. */
@@ -81,11 +82,6 @@ const serving = z.looseObject({
   }),
 });
 
-const pod = z.looseObject({
-  metadata: z.looseObject({ labels: texts, deletionTimestamp: text }),
-  spec: lenient({ nodeName: text }),
-});
-
 export interface ServedFacts {
   readonly objects: readonly KubernetesObject[];
   /** In their order. */
@@ -96,9 +92,9 @@ export interface ServedFacts {
 
 /** All of them, by name. */
 export function servedModels({ objects, pods, presets, gpuResource }: ServedFacts): ServedModel[] {
-  const nodes = nodesByObject(pods);
+  const speaking = speakingPods(pods);
   return objects
-    .map(object => readServed(object, { presets, gpuResource, node: nodes.get(object.metadata.name) }))
+    .map(object => readServed(object, { presets, gpuResource, node: nodeOf(speaking.get(object.metadata.name)) }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
@@ -144,26 +140,13 @@ function readServed(object: KubernetesObject, { presets, gpuResource, node }: Kn
   };
 }
 
-/** Where each object's pod is: one that stays before one that ends, one with a node before one without, then the last. */
-function nodesByObject(pods: readonly KubernetesObject[]): ReadonlyMap<string, string> {
-  const best = new Map<string, { readonly rank: number; readonly node: string | undefined }>();
-  for (const each of pods) {
-    const { metadata, spec } = pod.parse(each);
-    const name = metadata.labels[nameLabel];
-    const node = spec?.nodeName;
-    const rank = (metadata.deletionTimestamp === undefined ? 2 : 0) + (node === undefined ? 0 : 1);
-    if (name !== undefined && rank >= (best.get(name)?.rank ?? 0)) best.set(name, { rank, node });
-  }
-  return new Map([...best].flatMap(([name, { node }]) => (node === undefined ? [] : [[name, node]])));
-}
-
 interface Place {
   readonly backend: string;
   readonly target: Target | undefined;
   readonly presets: readonly ServingPreset[];
 }
 
-const presetOf = ({ preset, model }: ServedModel, presets: readonly ServingPreset[]) =>
+export const presetOf = ({ preset, model }: ServedModel, presets: readonly ServingPreset[]) =>
   presets.find(({ name }) => name === preset) ?? (preset ? undefined : onlyPresetServing(presets, model));
 
 /** A served model as a listed one whose weights nobody looked at. */
@@ -186,19 +169,10 @@ export function servedAsModel(served: ServedModel, { backend, target, presets }:
 export function servedAsLoaded(
   served: ServedModel,
   { backend, target, presets, gatewayEndpoint }: Place & { readonly gatewayEndpoint: string | undefined },
+  { status, phase, reason, message, node, steps }: Timeline,
   notes: readonly string[],
 ): LoadedModel {
   const preset = presetOf(served, presets);
-  const isReady = served.ready === 'True';
-  const status = served.deleting
-    ? 'Terminating'
-    : isReady
-      ? 'Ready'
-      : served.ready === 'False'
-        ? 'NotReady'
-        : 'Pending';
-  const reason = isReady ? undefined : served.reason;
-  const words = isReady ? '' : [served.reason, served.message].filter(Boolean).join(' ').trim();
   return {
     backend,
     target,
@@ -207,14 +181,16 @@ export function servedAsLoaded(
     sizeBytes: preset?.weightsBytes,
     contextLength: preset?.contextLength,
     endpoint: addressOf({ ...served, gatewayEndpoint }),
-    node: served.node,
+    node,
     status,
     reason,
-    message: [words, ...notes].filter(Boolean).join('; ') || undefined,
+    message: [message, ...notes].filter(Boolean).join('; ') || undefined,
     preset: preset?.name,
     resource: served.name,
     kind: llmInferenceServices.kind,
     gpus: served.gpus,
     managedBy: served.managedBy,
+    phase,
+    steps,
   };
 }

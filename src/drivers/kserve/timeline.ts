@@ -5,7 +5,7 @@ import type { ServeFacts } from './timeline/facts.ts';
 import { imageStage } from './timeline/image.ts';
 import { loadingStage } from './timeline/loading.ts';
 import { type ObjectView, objectView } from './timeline/object.ts';
-import { type PodView, podWords, type Reason, saysNothing, speakingPod } from './timeline/pod.ts';
+import { type PodView, podView, podWords, type Reason, saysNothing, speakingPods } from './timeline/pod.ts';
 import { placing } from './timeline/scheduling.ts';
 import { allSteps, done, endOf, inProgress, type Name, type Stage } from './timeline/steps.ts';
 import { weightsStage } from './timeline/weights.ts';
@@ -28,7 +28,8 @@ export interface Timeline {
 /** @param now milliseconds since the epoch */
 export function timeline(facts: ServeFacts, now: number): Timeline {
   const object = objectView(facts.object);
-  const pod = 'value' in facts.pods ? speakingPod(facts.pods.value, object.name) : undefined;
+  const speaking = 'value' in facts.pods ? speakingPods(facts.pods.value).get(object.name) : undefined;
+  const pod = speaking && podView(speaking);
   const stages = failedByOwnAccount(pod ? podStages(pod, object, facts, now) : podlessStages(object), object);
   const steps = allSteps(withWeights(stages, facts.weightsBytes));
   const { reason, message } = wordsOf(object, pod, steps);
@@ -66,7 +67,7 @@ function podStages(pod: PodView, object: ObjectView, facts: ServeFacts, now: num
   const { scheduling, nodeStarting } = placing(pod, events, facts, now);
   const placed = { scheduling, nodeStarting };
   if (nodeStarting?.state !== 'done') return placed;
-  const downloadingWeights = weightsStage(pod, endOf(nodeStarting), now);
+  const downloadingWeights = weightsStage(pod, endOf(nodeStarting), facts, now);
   const weighed = { ...placed, downloadingWeights };
   if (downloadingWeights.state !== 'done') return weighed;
   const pullingImage = imageStage(pod, events, endOf(downloadingWeights));

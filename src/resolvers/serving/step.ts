@@ -1,6 +1,8 @@
 import { reasonOf, type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
-import { builder, enumValues, faces } from '../builder.ts';
+import { builder, type Context, enumValues, faces } from '../builder.ts';
+import { EstimateRef } from './estimate.ts';
 import { ReasonRef } from './reason.ts';
+import { millisecondsOf } from './remaining.ts';
 
 const StepNameEnum = builder.enumType('StepName', {
   description: 'The steps of a served model, in their order.',
@@ -50,5 +52,28 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
       nullable: true,
       description: 'Whether the volume of the weights is what ties it to its zone; null = unknown.',
     }),
+    typical: t.expose('typical', {
+      type: EstimateRef,
+      nullable: true,
+      description:
+        'An estimate of how long the whole step takes; null when nobody can tell, and once the model is ready.',
+    }),
+    elapsedSeconds: t.float({
+      nullable: true,
+      description: [
+        'How long the step took, or has taken so far; null before it began, and when that is unknown. Of a step in progress it is',
+        'as of when it was resolved: whoever shows it as it grows counts from `since`.',
+      ].join('\n'),
+      resolve: (step, _, context) => elapsedSeconds(step, context),
+    }),
   }),
 });
+
+function elapsedSeconds(step: Step, { reads }: Context): number | null {
+  const { since, finishedAt, state } = step;
+  if (!since || (!finishedAt && state !== 'inProgress')) return null;
+  if (finishedAt) return millisecondsOf(since, finishedAt.getTime()) / 1000;
+  // Kept answers do not grow with time.
+  reads?.clear();
+  return millisecondsOf(since, Date.now()) / 1000;
+}

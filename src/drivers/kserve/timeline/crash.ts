@@ -25,8 +25,9 @@ function exitWords(code: number | undefined, reason: string | undefined): string
 }
 
 function logWords(log: Read<string> | undefined): string {
-  if (log && 'problem' in log) return phrase('CrashLoop', 'logUnread', { problem: log.problem });
-  const line = errorLine(log?.value ?? '');
+  if (!log) return '';
+  if ('problem' in log) return phrase('CrashLoop', 'logUnread', { problem: log.problem });
+  const line = errorLine(log.value);
   return line ? phrase('CrashLoop', 'line', { line }) : phrase('CrashLoop', 'noLine', { lines });
 }
 

@@ -13,7 +13,7 @@ export interface ServeFacts {
   /** Of the pods. Others do no harm. */
   readonly events: Objects;
   readonly nodes: Objects;
-  /** What the runtime wrote before it ended, its last 200 lines; absent = nobody asked. */
+  /** What the runtime wrote before it ended, its last 200 lines; absent = not read yet, or nobody asked. */
   readonly log?: Read<string> | undefined;
   /** The one that the pod was last nominated to at least. Not found = not among them. */
   readonly nodeClaims: Objects;
@@ -26,6 +26,8 @@ export interface ServeFacts {
   readonly settings: TimelineSettings;
   /** Size of its weights as its preset has it. */
   readonly weightsBytes?: number | undefined;
+  /** How much of them lies on the node where they are being downloaded. */
+  readonly bytesOnNode?: number | undefined;
 }
 
 interface TimelineSettings {

@@ -46,27 +46,33 @@ export interface PodView {
   readonly requests: (resource: string) => boolean;
 }
 
-/** One that stays before one that ends, one with a node before one without, then the later. */
-export function speakingPod(pods: readonly KubernetesObject[], object: string): PodView | undefined {
-  let best: { readonly rank: number; readonly pod: KubernetesObject } | undefined;
+/**
+ * The pod that speaks for each object, by the object's name: one that stays before one that ends, one with a node before one
+ * without, then the later.
+ */
+export function speakingPods(pods: readonly KubernetesObject[]): ReadonlyMap<string, KubernetesObject> {
+  const best = new Map<string, { readonly rank: number; readonly pod: KubernetesObject }>();
   for (const pod of pods) {
     const { labels, deletionTimestamp } = pod.metadata;
-    if (labels?.['app.kubernetes.io/part-of'] !== 'llminferenceservice') continue;
-    if (labels['app.kubernetes.io/name'] !== object) continue;
-    const rank = (deletionTimestamp === undefined ? 2 : 0) + (textOf(specOf(pod).nodeName) ? 1 : 0);
-    if (!best || rank >= best.rank) best = { rank, pod };
+    const object = labels?.['app.kubernetes.io/name'];
+    if (object === undefined || labels?.['app.kubernetes.io/part-of'] !== 'llminferenceservice') continue;
+    const rank = (deletionTimestamp === undefined ? 2 : 0) + (nodeOf(pod) ? 1 : 0);
+    if (rank >= (best.get(object)?.rank ?? 0)) best.set(object, { rank, pod });
   }
-  return best && podView(best.pod);
+  return new Map([...best].map(([object, { pod }]) => [object, pod]));
 }
 
-function podView(pod: KubernetesObject): PodView {
+/** Where a pod is. */
+export const nodeOf = (pod: KubernetesObject | undefined): string | undefined => textOf(specOf(pod).nodeName);
+
+export function podView(pod: KubernetesObject): PodView {
   const [spec, status] = [specOf(pod), statusOf(pod)];
   const ready = conditionOf(status, 'ContainersReady');
   return {
     uid: pod.metadata.uid,
     createdAt: createdAt(pod),
     phase: textOf(status.phase),
-    node: textOf(spec.nodeName),
+    node: nodeOf(pod),
     nominatedNode: textOf(status.nominatedNodeName),
     scheduled: conditionOf(status, 'PodScheduled'),
     containersReadyAt: ready?.status === 'True' ? ready.at : undefined,

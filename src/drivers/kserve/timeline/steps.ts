@@ -31,4 +31,15 @@ export const endOf = ({ finishedAt }: Stage): number | undefined => finishedAt?.
 
 /** All steps in their order; those of which nothing is told have not begun. */
 export const allSteps = (told: Readonly<Partial<Record<Name, Stage>>>): Step[] =>
-  stepNames.map(name => ({ name, ...(told[name] ?? { state: 'pending' }) }));
+  inOrder(stepNames.map(name => ({ name, ...(told[name] ?? { state: 'pending' }) })));
+
+/** Clocks of nodes and of the API server differ: what came later is at no earlier time for that. */
+function inOrder(steps: readonly Step[]): Step[] {
+  let last = Number.NEGATIVE_INFINITY;
+  const later = (time: Date | undefined) => {
+    if (time === undefined) return undefined;
+    last = Math.max(last, time.getTime());
+    return new Date(last);
+  };
+  return steps.map(step => ({ ...step, since: later(step.since), finishedAt: later(step.finishedAt) }));
+}

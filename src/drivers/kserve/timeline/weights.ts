@@ -1,6 +1,7 @@
 /** How the weights come to the node: an init container of KServe downloads them into the cache. */
 import { phrase, say } from '../../../domain.ts';
-import { formatDuration } from '../units.ts';
+import { formatBytes, formatDuration } from '../units.ts';
+import type { ServeFacts } from './facts.ts';
 import { type Container, lacksImage, type PodView, type Termination } from './pod.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
 import { joined } from './words.ts';
@@ -9,18 +10,42 @@ const initializer = 'storage-initializer';
 /** Nothing was downloaded by one that took no longer, in milliseconds. */
 const cachedWithin = 15_000;
 /** A download that takes longer stalls, in milliseconds. */
-const stalledAfter = 30 * 60_000;
+export const stalledAfter = 30 * 60_000;
+
+export const initializerOf = ({ initContainers }: PodView) => initContainers.find(({ name }) => name === initializer);
 
 /** @param bound when the pod got its node */
-export function weightsStage(pod: PodView, bound: number | undefined, now: number): Stage {
-  const container = pod.initContainers.find(({ name }) => name === initializer);
+export function weightsStage(
+  pod: PodView,
+  bound: number | undefined,
+  { bytesOnNode, weightsBytes }: Bytes,
+  now: number,
+): Stage {
+  const container = initializerOf(pod);
   if (!container) {
     return done(bound, bound, pod.initializes ? undefined : phrase('DownloadingWeights', 'byRuntime'));
   }
   if (container.terminated) return ended(container.terminated);
-  if (container.running) return running(container, container.running.startedAt, now);
+  if (container.running) {
+    const stage = running(container, container.running.startedAt, now);
+    return stage.state === 'inProgress' ? withBytes(stage, bytesOnNode, weightsBytes) : stage;
+  }
   const waiting = container.waiting ?? {};
   return lacksImage(waiting) ? failed(bound, waiting) : inProgress(bound, waiting);
+}
+
+type Bytes = Pick<ServeFacts, 'bytesOnNode' | 'weightsBytes'>;
+
+/** What lies there may be more than the weights: a repository has other files too. */
+function withBytes(stage: Stage, onNode: number | undefined, total: number | undefined): Stage {
+  if (onNode === undefined) return stage;
+  const bytesCompleted = total === undefined ? onNode : Math.min(onNode, total);
+  const completed = formatBytes(bytesCompleted);
+  const words =
+    total === undefined
+      ? phrase('DownloadingWeights', 'bytes', { completed })
+      : phrase('DownloadingWeights', 'bytesOf', { completed, total: formatBytes(total) });
+  return { ...stage, bytesCompleted, message: `${stage.message}${words}` };
 }
 
 function ended({ exitCode, reason, message, startedAt, finishedAt }: Termination): Stage {

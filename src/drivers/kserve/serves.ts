@@ -1,0 +1,216 @@
+/** Where everything that is served is on its way: told anew when something of it changes, and when time alone does. */
+import type { Call } from '../../call.ts';
+import type { Read } from '../../config/values.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { events, type KubernetesObject, nodes, pods, type Resource } from '../../kubernetes/resource.ts';
+import { located, type Watches } from '../../kubernetes/watches.ts';
+import { createCell } from '../../live/cell.ts';
+import { derive } from '../../live/derive.ts';
+import { follow } from '../../live/follow.ts';
+import { createKept } from '../../live/kept.ts';
+import { lookups } from '../../live/lookups.ts';
+import { optional } from '../../live/optional.ts';
+import { passed } from '../../live/passed.ts';
+import type { Source } from '../../live/source.ts';
+import { countByAgent } from './inventory/agent.ts';
+import type { CacheEntry } from './inventory/entry.ts';
+import { fieldsOf, textOf } from './jobs/fields.ts';
+import { llmInferenceServices, presetOf, servingPods } from './served.ts';
+import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } from './serves/karpenter.ts';
+import type { KserveSettings } from './settings.ts';
+import { nodeOf, speakingPods } from './timeline/pod.ts';
+import { deathOf, downloadsOn, isUnplaced, type LogQuestion, momentsOf } from './timeline/wanted.ts';
+import { type ServeFacts, type Timeline, timeline } from './timeline.ts';
+import type { Surroundings, World } from './world.ts';
+
+export interface ServesOptions {
+  readonly world: World;
+  readonly client: Pick<KubernetesClient, 'logs'>;
+  readonly watches: Watches;
+  /** The gateway's own. */
+  readonly call: Call;
+}
+
+/** Timelines by the name of the object. */
+export type Serves = ReadonlyMap<string, Timeline>;
+
+const notRead = createCell(unreadKarpenter);
+
+/** What a part takes longer than, in milliseconds, is told as missing. */
+const patienceMs = 3_000;
+/** A log that could not be read is asked for again after this, in milliseconds. */
+const logRetryMs = 30_000;
+
+export const createServes = (options: ServesOptions): Source<Serves> =>
+  follow(options.world.settings, settings => servesBy(options, settings));
+
+type Objects = readonly KubernetesObject[];
+
+function servesBy({ world, client, watches, call }: ServesOptions, settings: KserveSettings): Source<Serves> {
+  const { namespace, gpuResource, scaleUpTimeout } = settings;
+  const watch = (resource: Resource, selection = {}): Source<Objects> => watches.of(call, located(resource), selection);
+  const part = (resource: Resource, selection = {}) => optional(watch(resource, selection), patienceMs);
+
+  const objects = part(llmInferenceServices, { namespace });
+  const servers = part(pods, { namespace, labelSelector: servingPods });
+  /** Those that speak: of others nothing has to be asked. */
+  const speaking = derive<[Objects], Objects>([servers], ([{ value = [] }]) => [...speakingPods(value).values()]);
+
+  const waiting = derive<[Objects], boolean>([speaking], ([{ value = [] }]) => value.some(isUnplaced));
+  const karpenter = follow<boolean, Karpenter>(waiting, isWaiting =>
+    isWaiting ? karpenterOf(watch, patienceMs) : notRead,
+  );
+  const logs = lookups<Objects, LogQuestion, string>(speaking, {
+    wanted: pods => new Map(pods.flatMap(pod => deathOf(pod) ?? []).map(({ key, log }) => [key, log])),
+    look: async (call, { pod, namespace, ...options }) => client.logs(call, pod, namespace, options),
+    timeoutMs: patienceMs,
+    staleMs: Number.POSITIVE_INFINITY,
+    retryMs: logRetryMs,
+    call,
+  });
+  const agents = lookups<Objects, string, readonly CacheEntry[]>(speaking, {
+    wanted: pods => new Map(settings.inventory.mode === 'daemonset' ? pods.flatMap(downloadNode) : []),
+    look: async (call, node) => (await countByAgent({ watches }, call, settings, node)).entries,
+    timeoutMs: patienceMs,
+    staleMs: settings.pollInterval,
+    retryMs: settings.pollInterval,
+    call,
+  });
+
+  const tell = createTeller({ gpuResource, scaleUpTimeout });
+  type Parts = [
+    Objects,
+    Objects,
+    Objects,
+    Objects,
+    Karpenter,
+    Surroundings,
+    ReadonlyMap<string, Read<string>>,
+    ReadonlyMap<string, Read<readonly CacheEntry[]>>,
+    number,
+  ];
+  return derive<Parts, Serves>(
+    [
+      objects,
+      servers,
+      part(events, { namespace, fieldSelector: 'involvedObject.kind=Pod' }),
+      part(nodes),
+      karpenter,
+      world.surroundings,
+      logs,
+      agents,
+      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout))),
+    ],
+    ([objects, servers, events, nodes, karpenter, around, logs, agents], before) => {
+      const told = tell({
+        objects: objects.value ?? [],
+        pods: readOf(servers),
+        events: readOf(events),
+        nodes: readOf(nodes),
+        karpenter: karpenter.value ?? unreadKarpenter,
+        around: around.value,
+        logs: logs.value ?? new Map(),
+        agents: agents.value ?? new Map(),
+      });
+      const same = before && before.size === told.size && [...told].every(([name, each]) => before.get(name) === each);
+      return same ? before : told;
+    },
+  );
+}
+
+const downloadNode = (pod: KubernetesObject): [string, string][] => {
+  const node = downloadsOn(pod);
+  return node === undefined ? [] : [[node, node]];
+};
+
+/** Everything that serves are told from, as it was last read. */
+interface Scene {
+  readonly objects: Objects;
+  readonly pods: Read<Objects>;
+  readonly events: Read<Objects>;
+  readonly nodes: Read<Objects>;
+  readonly karpenter: Karpenter;
+  readonly around: Surroundings | undefined;
+  readonly logs: ReadonlyMap<string, Read<string>>;
+  readonly agents: ReadonlyMap<string, Read<readonly CacheEntry[]>>;
+}
+
+/** Tells each serve from its own part of the scene, and again only when that part changed or its time came. */
+function createTeller(settings: ServeFacts['settings']): (scene: Scene) => Serves {
+  const kept = createKept<Serve, Timeline>({
+    key: ({ facts }) => facts.object.metadata.name,
+    from: ({ facts, moment }) => [...partsOf(facts), moment],
+    make: ({ facts, now }) => timeline(facts, now),
+  });
+  return scene => {
+    const now = Date.now();
+    const serves = servesIn(scene, settings, now);
+    const told = kept(serves);
+    return new Map(serves.map(({ facts }, at) => [facts.object.metadata.name, told[at] as Timeline]));
+  };
+}
+
+interface Serve {
+  readonly facts: ServeFacts;
+  readonly now: number;
+  /** The last of its own moments that has passed. */
+  readonly moment: number;
+}
+
+function servesIn(scene: Scene, settings: ServeFacts['settings'], now: number): Serve[] {
+  const { around } = scene;
+  const speaking = 'value' in scene.pods ? speakingPods(scene.pods.value) : undefined;
+  const aboutPods = 'value' in scene.events ? groupedBy(scene.events.value, subjectOf) : undefined;
+  const machines = 'value' in scene.nodes ? groupedBy(scene.nodes.value, ({ metadata }) => metadata.name) : undefined;
+  const cache: ServeFacts['cache'] = around?.location
+    ? { value: around.location }
+    : { problem: around?.notes.cache[0] ?? 'nobody said where the cache is' };
+  const servedOf = new Map(around?.served.map(each => [each.name, each]));
+
+  return scene.objects.map(object => {
+    const { name } = object.metadata;
+    const pod = speaking?.get(name);
+    const isWaiting = pod !== undefined && isUnplaced(pod);
+    const death = pod && deathOf(pod);
+    const served = servedOf.get(name);
+    const node = nodeOf(pod);
+    const agent = node === undefined ? undefined : scene.agents.get(node);
+    const facts: ServeFacts = {
+      object,
+      pods: narrowed(scene.pods, () => (pod ? [pod] : [])),
+      events: narrowed(scene.events, () => aboutPods?.get(pod?.metadata.uid ?? '') ?? []),
+      nodes: narrowed(scene.nodes, () => machines?.get(node ?? '') ?? []),
+      log: death && scene.logs.get(death.key),
+      ...(isWaiting ? scene.karpenter : noKarpenter),
+      cache,
+      settings,
+      weightsBytes: served && presetOf(served, around?.presets ?? [])?.weightsBytes,
+      bytesOnNode: agent && 'value' in agent ? agent.value.find(({ dir }) => dir === name)?.bytes : undefined,
+    };
+    const moments = pod ? momentsOf(pod, settings.scaleUpTimeout).filter(moment => moment <= now) : [];
+    return { facts, now, moment: Math.max(0, ...moments) };
+  });
+}
+
+/** All that a timeline is told from, thing by thing. */
+function partsOf({ object, cache, log, weightsBytes, bytesOnNode, settings: _, ...lists }: ServeFacts): unknown[] {
+  const things = Object.values(lists).flatMap<unknown>(read =>
+    'value' in read ? [read.value.length, ...read.value] : [read.problem],
+  );
+  return [object, 'value' in cache ? cache.value : cache.problem, log, weightsBytes, bytesOnNode, ...things];
+}
+
+const narrowed = (read: Read<Objects>, some: () => Objects): Read<Objects> =>
+  'value' in read ? { value: some() } : read;
+
+const subjectOf = (event: KubernetesObject) => textOf(fieldsOf(fieldsOf(event).involvedObject).uid) ?? '';
+
+function groupedBy(objects: Objects, key: (object: KubernetesObject) => string): ReadonlyMap<string, Objects> {
+  const groups = new Map<string, KubernetesObject[]>();
+  for (const object of objects) {
+    const group = groups.get(key(object));
+    if (group) group.push(object);
+    else groups.set(key(object), [object]);
+  }
+  return groups;
+}
