@@ -9,6 +9,8 @@ import { type Lessons, noLessons, withLesson } from './estimates/lessons.ts';
 import { type Question, type Typicals, typical } from './estimates/typical.ts';
 
 export interface Estimates {
+  /** Another one whenever something was learned. */
+  readonly lessons: object;
   /** Of a serve in any state; those that finished teach, each uid once. */
   observe(serve: Serve): void;
   typicalFor(question: Question): Typicals;
@@ -17,6 +19,9 @@ export interface Estimates {
 export function createEstimates(): Estimates {
   let lessons: Lessons = noLessons;
   return {
+    get lessons() {
+      return lessons;
+    },
     observe(serve) {
       if (lessons.kept.has(serve.uid)) return;
       const lesson = lessonOf(serve);

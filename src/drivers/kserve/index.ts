@@ -23,18 +23,18 @@ import type { Driver } from '../driver.ts';
 import { addressOf, isClusterLocal } from './address.ts';
 import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
+import { createEstimates, withTypicals } from './estimates.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
-import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
+import { answeredPreset, choosePreset, onlyPresetServing, type PresetList, type ServingPreset } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
-import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
-import { createServes, type Serves } from './serves.ts';
+import { llmInferenceServices, presetOf, type ServedModel, servedAsLoaded } from './served.ts';
+import { createServes, type Serve, type Serves } from './serves.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
-import type { Timeline } from './timeline.ts';
 import { deriveSeen, readValue, unanswered } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
@@ -157,29 +157,36 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
+  const estimates = createEstimates();
   const rowsOf = createKept<ServedRow, LoadedModel>({
     key: ({ served }) => served.name,
-    from: ({ served, told, around: { presets, settings, notes } }) => [served, told, presets, settings, notes],
-    make: ({ served, told, around: { presets, settings, notes } }) =>
-      servedAsLoaded(
-        served,
-        { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint },
-        told,
-        notes.reservations,
-      ),
+    from: ({ served, serve, around: { presets, settings, notes } }) => {
+      const isOver = serve.timeline.phase === 'ready';
+      return [served, serve, presets, settings, notes, isOver || estimates.lessons];
+    },
+    make: ({ served, serve, around: { presets, settings, notes } }) => {
+      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
+      const { timeline, pool } = serve;
+      const steps = withTypicals({ ...weighed(served, presets), pool, steps: timeline.steps }, estimates);
+      return servedAsLoaded(served, facts, { ...timeline, steps }, notes.reservations);
+    },
   });
   const loaded = deriveSeen<[readonly KubernetesObject[], Surroundings, Serves], readonly LoadedModel[]>(
     [world.served, world.surroundings, createServes({ world, client, watches, call })],
     ([objects, { value: around }, { value: serves }], before) => {
       if (objects.error?.code === 'not_found') return { value: before?.length === 0 ? before : [] };
       if (!around || !serves || !objects.value) return { error: objects.error };
-      const rows = rowsOf(
-        around.served.flatMap(served => {
-          const told = serves.get(served.name);
-          return told ? [{ served, told, around }] : [];
-        }),
-      );
-      return { value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rows), error: objects.error };
+      const known = around.served.flatMap(served => {
+        const serve = serves.get(served.name);
+        return serve ? [{ served, serve, around }] : [];
+      });
+      for (const { served, serve } of known) {
+        estimates.observe({ ...weighed(served, around.presets), ...serve, ...serve.timeline });
+      }
+      return {
+        value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rowsOf(known)),
+        error: objects.error,
+      };
     },
   );
 
@@ -262,9 +269,15 @@ export function createKserveDriver(options: KserveOptions): Driver {
 /** What a row of the loaded list is made of. */
 interface ServedRow {
   readonly served: ServedModel;
-  readonly told: Timeline;
+  readonly serve: Serve;
   readonly around: Surroundings;
 }
+
+/** What its weights are known by. */
+const weighed = (served: ServedModel, presets: readonly ServingPreset[]) => {
+  const preset = presetOf(served, presets);
+  return { preset: preset?.name, weightsBytes: preset?.weightsBytes };
+};
 
 const rowName = ({ name }: { readonly name: string }) => name;
 const modelKey = ({ name, node, path }: Model) => `${name}\n${node ?? ''}\n${path ?? ''}`;

@@ -12,13 +12,16 @@ import { lookups } from '../../live/lookups.ts';
 import { optional } from '../../live/optional.ts';
 import { passed } from '../../live/passed.ts';
 import type { Source } from '../../live/source.ts';
+import { warm } from './estimates/lesson.ts';
 import { countByAgent } from './inventory/agent.ts';
 import type { CacheEntry } from './inventory/entry.ts';
 import { fieldsOf, textOf } from './jobs/fields.ts';
 import { llmInferenceServices, presetOf, servingPods } from './served.ts';
 import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } from './serves/karpenter.ts';
 import type { KserveSettings } from './settings.ts';
-import { nodeOf, speakingPods } from './timeline/pod.ts';
+import { eventView, latestOf } from './timeline/events.ts';
+import { nominatedClaim, poolOfClaim } from './timeline/nomination.ts';
+import { nodeOf, restartsOf, speakingPods } from './timeline/pod.ts';
 import { deathOf, downloadsOn, isUnplaced, type LogQuestion, momentsOf } from './timeline/wanted.ts';
 import { type ServeFacts, type Timeline, timeline } from './timeline.ts';
 import type { Surroundings, World } from './world.ts';
@@ -31,8 +34,19 @@ export interface ServesOptions {
   readonly call: Call;
 }
 
-/** Timelines by the name of the object. */
-export type Serves = ReadonlyMap<string, Timeline>;
+/** One served model on its way. */
+export interface Serve {
+  readonly timeline: Timeline;
+  /** Of the object. */
+  readonly uid: string;
+  /** The NodePool of its node, `warm` for a node of none; absent while nobody knows. */
+  readonly pool: string | undefined;
+  /** How often containers of its pod were started again. */
+  readonly restarts: number;
+}
+
+/** By the name of the object. */
+export type Serves = ReadonlyMap<string, Serve>;
 
 const notRead = createCell(unreadKarpenter);
 
@@ -137,27 +151,47 @@ interface Scene {
 
 /** Tells each serve from its own part of the scene, and again only when that part changed or its time came. */
 function createTeller(settings: ServeFacts['settings']): (scene: Scene) => Serves {
-  const kept = createKept<Serve, Timeline>({
+  const kept = createKept<Subject, Serve>({
     key: ({ facts }) => facts.object.metadata.name,
     from: ({ facts, moment }) => [...partsOf(facts), moment],
-    make: ({ facts, now }) => timeline(facts, now),
+    make: ({ facts, now }) => told(facts, now),
   });
   return scene => {
     const now = Date.now();
-    const serves = servesIn(scene, settings, now);
-    const told = kept(serves);
-    return new Map(serves.map(({ facts }, at) => [facts.object.metadata.name, told[at] as Timeline]));
+    const subjects = subjectsIn(scene, settings, now);
+    const serves = kept(subjects);
+    return new Map(subjects.map(({ facts }, at) => [facts.object.metadata.name, serves[at] as Serve]));
   };
 }
 
-interface Serve {
+function told(facts: ServeFacts, now: number): Serve {
+  const { object, pods, nodes, events } = facts;
+  const [pod] = 'value' in pods ? pods.value : [];
+  const [node] = 'value' in nodes ? nodes.value : [];
+  return {
+    timeline: timeline(facts, now),
+    uid: object.metadata.uid ?? '',
+    pool: node ? (node.metadata.labels?.[poolLabel] ?? warm) : nominatedPool('value' in events ? events.value : []),
+    restarts: pod ? restartsOf(pod) : 0,
+  };
+}
+
+/** Of the nodes that Karpenter started. */
+const poolLabel = 'karpenter.sh/nodepool';
+
+function nominatedPool(events: Objects): string | undefined {
+  const claim = nominatedClaim(latestOf(events.map(eventView), 'Nominated')?.message);
+  return claim === undefined ? undefined : poolOfClaim(claim);
+}
+
+interface Subject {
   readonly facts: ServeFacts;
   readonly now: number;
   /** The last of its own moments that has passed. */
   readonly moment: number;
 }
 
-function servesIn(scene: Scene, settings: ServeFacts['settings'], now: number): Serve[] {
+function subjectsIn(scene: Scene, settings: ServeFacts['settings'], now: number): Subject[] {
   const { around } = scene;
   const speaking = 'value' in scene.pods ? speakingPods(scene.pods.value) : undefined;
   const aboutPods = 'value' in scene.events ? groupedBy(scene.events.value, subjectOf) : undefined;

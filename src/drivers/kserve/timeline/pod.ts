@@ -65,6 +65,12 @@ export function speakingPods(pods: readonly KubernetesObject[]): ReadonlyMap<str
 /** Where a pod is. */
 export const nodeOf = (pod: KubernetesObject | undefined): string | undefined => textOf(specOf(pod).nodeName);
 
+/** How often its containers were started again. */
+export function restartsOf(pod: KubernetesObject): number {
+  const { initContainers, containers } = podView(pod);
+  return [...initContainers, ...containers].reduce((sum, { restarts }) => sum + restarts, 0);
+}
+
 export function podView(pod: KubernetesObject): PodView {
   const [spec, status] = [specOf(pod), statusOf(pod)];
   const ready = conditionOf(status, 'ContainersReady');
