@@ -52,8 +52,8 @@ test('the cluster shows its nodes, its presets, and the models that are cached o
   const reserved = Math.round(20.3 * 2 ** 30);
   assert.deepEqual(nodes, [
     { name: 'gpu-l4-a', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: 0, cache },
-    { name: 'gpu-l4-b', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: reserved, cache },
-    { name: 'gpu-l4-x4', eligible: true, eligibilityReason: null, gpuCount: 4, reservedBytes: 0, cache },
+    { name: 'gpu-l4-b', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: 0, cache },
+    { name: 'gpu-l4-x4', eligible: true, eligibilityReason: null, gpuCount: 4, reservedBytes: reserved, cache },
     {
       name: 'gpu-l4-z',
       eligible: false,
@@ -74,7 +74,7 @@ test('the cluster shows its nodes, its presets, and the models that are cached o
   const loaded = await rowsOf('loadedModels', 'name status node');
   assert.deepEqual(loaded, [
     { name: 'Qwen/Qwen3-0.6B', status: 'Ready', node: 'worker-a' },
-    { name: 'Qwen/Qwen3-8B', status: 'Ready', node: 'gpu-l4-b' },
+    { name: 'Qwen/Qwen3-8B', status: 'Ready', node: 'gpu-l4-x4' },
   ]);
 });
 
