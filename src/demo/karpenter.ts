@@ -37,7 +37,7 @@ import {
 import { claimName, nodeName, providerId } from './karpenter/names.ts';
 import { type Instance, initialize, joined, makeReady, type Node, register } from './karpenter/nodes.ts';
 
-export { karpenterDefinitions, nodeClass, nodePool, type PoolPlan } from './karpenter/definitions.ts';
+export { karpenterDefinitions, nodeClass, nodePool } from './karpenter/definitions.ts';
 export type { Shape } from './karpenter/fitting.ts';
 
 /** In milliseconds, each from the one before; 0 when absent. */

@@ -54,7 +54,7 @@ export const karpenterDefinitions = (): readonly object[] => [
 
 const isReady = (since: string) => ({ type: 'Ready', status: 'True', reason: 'Ready', lastTransitionTime: since });
 
-export interface PoolPlan {
+interface PoolPlan {
   readonly name: string;
   readonly nodeClass: string;
   /** Of its nodes. */
