@@ -122,6 +122,7 @@ export function startKarpenter(cluster: Cluster, { clock = realClock, pace = {},
     if (resource === 'pods') noticedPod(object as WaitingPod, uid, type === 'DELETED');
     const isGoing = type === 'DELETED' || deletionTimestamp !== undefined;
     if (resource === claims && isGoing) end(machines.get(name));
+    if ((resource === pools || resource === classes) && waiting().length > 0) batch();
     if (resource === 'nodes' && isGoing) end([...machines.values()].find(({ node }) => node === name));
   }
 

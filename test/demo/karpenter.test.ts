@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nodePool } from '../../src/demo/karpenter.ts';
 import { kubectlWith, skip } from '../support/kubectl.ts';
 import { asked, conditionOf, labels, start, startMs, taint, zones } from './karpenterLab.ts';
 
@@ -203,8 +204,8 @@ test('pods share a node that has room; one that comes while it starts is promise
   );
 });
 
-test('only pods that the pool can help get a claim', async t => {
-  const { clock, claims, nodes, wait } = await start(t);
+test('only pods that a pool can help get a claim', async t => {
+  const { clock, cluster, claims, nodes, wait } = await start(t);
   const others = {
     cpu: { gpus: 0 },
     many: { gpus: 5 },
@@ -224,6 +225,13 @@ test('only pods that the pool can help get a claim', async t => {
   await clock.advance(2_000 + startMs);
   const { [zoneKey]: zone, 'node.kubernetes.io/instance-type': type } = nodes()[0]?.metadata.labels ?? {};
   assert.deepEqual([nodes().length, zone, type], [1, second, 'g6.12xlarge']);
+
+  const h100 = { 'giantswarm.io/machine-pool': 'gpu-h100' };
+  const plan = { name: 'gpu-h100', nodeClass: 'gpu', labels: h100, taints: [taint], instanceTypes: ['g6.12xlarge'] };
+  cluster.put(nodePool({ ...plan, since: '2026-08-22T08:00:00Z' }));
+  await clock.advance(2_000);
+  const pools = claims().map(({ metadata }) => metadata.labels?.['karpenter.sh/nodepool']);
+  assert.deepEqual(pools, ['gpu-h100', 'gpu-l4'], 'a pool that comes later helps those that wait');
 });
 
 test('who deletes a claim or a node gets both deleted, and the pod that waited another one', async t => {
