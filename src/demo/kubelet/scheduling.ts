@@ -7,7 +7,7 @@ export interface SchedulableNode extends KubernetesObject {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }
 
-interface Taint {
+export interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: string;
@@ -71,7 +71,7 @@ function refusalOf(node: SchedulableNode, pod: Pod['spec'], volume: Volume | und
   return isReached ? undefined : 'had volume node affinity conflict';
 }
 
-function covers({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+export function covers({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
   const isKey = key === undefined || key === '' || key === taint.key;
   const isEffect = effect === undefined || effect === '' || effect === taint.effect;
   return isKey && isEffect && (operator === 'Exists' || (value ?? '') === (taint.value ?? ''));
