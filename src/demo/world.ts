@@ -9,7 +9,7 @@ import { type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { type EmulatedHub, library, startHub } from './hub.ts';
 import { startKagent } from './kagent.ts';
-import { serveModel } from './kserve.ts';
+import { serveModel, startServing } from './kserve.ts';
 import { type EmulatedKubelet, startKubelet } from './kubelet.ts';
 import { startLemonade } from './lemonade.ts';
 import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
@@ -17,6 +17,7 @@ import { type EmulatedOllama, startOllama } from './ollama.ts';
 import { kagentMs, kagentNamespace, namespace, objectsFor } from './world/cluster.ts';
 import * as onLemonade from './world/lemonade.ts';
 import * as onLmstudio from './world/lmstudio.ts';
+import { loadingOptions } from './world/loading.ts';
 import * as onOllama from './world/ollama.ts';
 import * as serving from './world/serving.ts';
 
@@ -51,6 +52,7 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const volumes = { [serving.cacheVolume]: serving.cached };
   const kubelet = startKubelet(cluster, { clock, volumes, ...serving.pace });
+  const loading = startServing(cluster, { clock, kubelet, ...loadingOptions(serving.openedByToken) });
   const closing = new AbortController();
 
   /** Again and again until the world is closed. */
@@ -95,6 +97,7 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
     async [Symbol.asyncDispose]() {
       closing.abort();
       kagent.stop();
+      loading.stop();
       kubelet.stop();
       await Promise.all([ollama, lemonade, lmstudio, hub, cluster].map(server => server.close()));
     },

@@ -12,6 +12,7 @@ export const servingPool = { [pool]: 'gpu-l4' };
 export const largePool = { [pool]: 'gpu-h100' };
 
 export const gatewayEndpoint = 'https://models.example.com';
-/** The volume of the cache. */
+/** The claim of the cache, and its volume. */
+export const cacheClaim = 'hf-cache';
 export const cacheVolume = 'pv-hf-cache';
 export const tokenSecret = 'hf-token';
