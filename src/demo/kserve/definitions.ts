@@ -6,6 +6,16 @@ export const apiVersion = `${group}/v1alpha2`;
 /** Of runtimes, unless an object names another one. */
 export const runtimeImage = 'ghcr.io/llm-d/llm-d-cuda:v0.4.0';
 
+const column = (name: string, jsonPath: string, type = 'string') => ({ name, type, jsonPath });
+
+/** Of what is served; there is none of it in a template. */
+const columns = [
+  column('URL', '.status.url'),
+  column('Ready', '.status.conditions[?(@.type=="Ready")].status'),
+  column('Reason', '.status.conditions[?(@.type=="Ready")].reason'),
+  column('Age', '.metadata.creationTimestamp', 'date'),
+];
+
 const definition = (plural: string, kind: string) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -20,6 +30,7 @@ const definition = (plural: string, kind: string) => ({
         served: true,
         storage: true,
         subresources: { status: {} },
+        additionalPrinterColumns: columns,
         schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
       },
     ],
