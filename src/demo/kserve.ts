@@ -22,9 +22,8 @@ import { type Claim, placeFor, type SchedulableNode, type Volume } from './kubel
 import type { EmulatedKubelet } from './kubelet.ts';
 
 export { kserveDefinitions } from './kserve/definitions.ts';
-export type { ServingFault, ServingPace } from './kserve/faults.ts';
+export type { ServingPace } from './kserve/faults.ts';
 export { type ServedModel, serveModel } from './kserve/standing.ts';
-export type { Repositories } from './kserve/surroundings.ts';
 
 export interface ServingOptions {
   readonly clock?: Clock;

@@ -4,7 +4,7 @@ import type { ClusterObjects, KubernetesObject } from '../cluster.ts';
 import type { Clock } from '../host/clock.ts';
 
 /** What is told of a pod. */
-export interface Told {
+interface Told {
   readonly reason: string;
   readonly message: string;
   readonly type?: 'Normal' | 'Warning';

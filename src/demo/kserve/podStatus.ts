@@ -2,7 +2,7 @@
 import type { Container, Pod } from '../kubelet/pods.ts';
 import { type Condition, keepingTime } from './conditions.ts';
 
-export interface Waiting {
+interface Waiting {
   readonly reason: string;
   readonly message?: string;
 }

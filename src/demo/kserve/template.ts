@@ -23,7 +23,7 @@ const startupProbe = {
 };
 
 /** Labels of every pod that serves the object of that name. */
-export const podLabels = (name: string) => ({
+const podLabels = (name: string) => ({
   'app.kubernetes.io/part-of': 'llminferenceservice',
   'app.kubernetes.io/name': name,
   'app.kubernetes.io/component': 'llminferenceservice-workload',

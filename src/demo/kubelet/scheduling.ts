@@ -76,7 +76,7 @@ const counted = (words: readonly string[]) =>
     .join(', ');
 
 /** The devices that a pod asks for, by resource: whole ones, of resources that have a domain. */
-export function devicesOf({ containers }: Pod['spec']): ReadonlyMap<string, number> {
+function devicesOf({ containers }: Pod['spec']): ReadonlyMap<string, number> {
   const asked = new Map<string, number>();
   for (const { resources } of containers) {
     for (const [resource, quantity] of Object.entries({ ...resources?.limits, ...resources?.requests })) {
