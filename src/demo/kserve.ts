@@ -7,7 +7,7 @@
  * Nothing answers at the addresses that are published. What goes wrong is scripted: `faults` of single objects, and images
  * that no registry has.
  */
-import { timestamp } from './cluster/store/object.ts';
+import { recordOf, timestamp } from './cluster/store/object.ts';
 import type { Change, KubernetesObject } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { unlessAborted } from './host/latch.ts';
@@ -46,6 +46,8 @@ export interface EmulatedServing {
 }
 
 const services = 'llminferenceservices.serving.kserve.io';
+/** How long Events outlive their pod, in milliseconds: an hour, as in real clusters. */
+const eventsMs = 3_600_000;
 /** What a pod may wait for. */
 const surroundings = ['nodes', 'persistentvolumeclaims', 'persistentvolumes', 'pods'];
 
@@ -115,6 +117,8 @@ export function startServing(cluster: ServingCluster, options: ServingOptions): 
       own?.abort();
       pods.delete(uid);
       answering.delete(uid);
+      around.events.forget(uid);
+      later(eventsMs, () => removeEvents(pod));
     } else if (!own) {
       begin(pod);
     } else if (deletionTimestamp && !own.signal.aborted) {
@@ -147,6 +151,12 @@ export function startServing(cluster: ServingCluster, options: ServingOptions): 
   function removePod({ metadata: { uid, name, namespace } }: Pod) {
     if (cluster.get<KubernetesObject>('pods', name, namespace)?.metadata.uid === uid) {
       cluster.remove('pods', name, namespace);
+    }
+  }
+
+  function removeEvents({ metadata: { uid, namespace } }: Pod) {
+    for (const event of cluster.list<KubernetesObject>('events', namespace)) {
+      if (recordOf(event.involvedObject).uid === uid) cluster.remove('events', event.metadata.name, namespace);
     }
   }
 

@@ -77,6 +77,10 @@ test('what is deleted ends after a moment, wherever it was', async t => {
   assert.deepEqual([object('ready'), pods('ready')], [undefined, []]);
   await clock.advance(300_000);
   assert.deepEqual(pods('ready'), [], 'nobody replaces it');
+  const events = () => cluster.list('events', namespace).length;
+  assert.ok(events() > 5);
+  await clock.advance(3_600_000);
+  assert.equal(events(), 0, 'after an hour nobody knows of it');
 });
 
 test('a download ends with its pod', async t => {

@@ -17,13 +17,15 @@ export interface Recorder {
   scheduler(pod: KubernetesObject, told: Told): void;
   /** Of the kubelet: what is told again is counted. */
   kubelet(pod: KubernetesObject, told: Told): void;
+  /** Nobody tells of the pod with that uid any more. */
+  forget(uid: string): void;
 }
 
 type Events = Pick<ClusterObjects, 'get' | 'put' | 'update'>;
 
 export function createRecorder(cluster: Events, clock: Clock): Recorder {
-  /** Names of those that may be told again, by what they tell. */
-  const written = new Map<string, string>();
+  /** Names of those that may be told again, by the uid of the pod and what they tell. */
+  const written = new Map<string, Map<string, string>>();
   let count = 0;
 
   function write(pod: KubernetesObject, { reason, message, type = 'Normal', fieldPath }: Told, more: object): string {
@@ -58,8 +60,9 @@ export function createRecorder(cluster: Events, clock: Clock): Recorder {
     kubelet(pod, told) {
       const at = timestamp(clock.now());
       const { namespace = '', uid = '' } = pod.metadata;
-      const key = JSON.stringify([uid, told.reason, told.message, told.fieldPath]);
-      const known = written.get(key);
+      const key = JSON.stringify([told.reason, told.message, told.fieldPath]);
+      const before = written.get(uid) ?? new Map<string, string>();
+      const known = before.get(key);
       if (known !== undefined && cluster.get('events', known, namespace)) {
         cluster.update<{ count: number; lastTimestamp: string }>('events', known, namespace, event => {
           event.count++;
@@ -68,8 +71,10 @@ export function createRecorder(cluster: Events, clock: Clock): Recorder {
         return;
       }
       const more = { source: { component: 'kubelet' }, firstTimestamp: at, lastTimestamp: at, count: 1 };
-      written.set(key, write(pod, told, more));
+      written.set(uid, before.set(key, write(pod, told, more)));
     },
+
+    forget: uid => void written.delete(uid),
   };
 }
 
