@@ -82,6 +82,6 @@ test('two fail, each as its name says', async t => {
     ['CrashLoopBackOff', 'ImagePullBackOff'],
   );
   const path = `/api/v1/namespaces/${servingNamespace}/pods/${pod('qwen3-0-6b-wrong-args')?.metadata.name}/log`;
-  const log = await (await fetch(`${cluster.url}${path}?previous=true`)).text();
+  const log = await (await fetch(`${cluster.url}${path}?container=main&previous=true`)).text();
   assert.match(log, /^Traceback[\s\S]*^ValueError: User-specified max_model_len \(131072\) is greater/m);
 });
