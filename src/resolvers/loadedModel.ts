@@ -112,12 +112,16 @@ const LoadedModelsEvent = listEventType('LoadedModelsEvent', LoadedModelRef, 'Mo
 const idOf = (loaded: LoadedModel) => encodeGlobalID('LoadedModel', loadedId(loaded));
 
 /** The same with what is served and agents did not know: reading makes it known to them. */
-async function knownToAgents({ gateway, call }: Context, backends: readonly Backend[], rows: readonly LoadedModel[]) {
-  const wired = backends.map(backend => {
+async function knownToAgents(context: Context, backends: readonly Backend[], rows: readonly LoadedModel[]) {
+  const { gateway, call, reads } = context;
+  const answers = backends.map(async backend => {
     const own = rows.filter(row => row.backend === backend.name);
-    return wiredOnRead(gateway, call, backend, own);
+    const wired = await wiredOnRead(gateway, call, backend, own);
+    // What was written for it does not follow from what was observed.
+    if (wired !== own) reads?.clear();
+    return wired;
   });
-  return (await Promise.all(wired)).flat();
+  return (await Promise.all(answers)).flat();
 }
 
 builder.queryField('loadedModels', t =>
