@@ -1,5 +1,5 @@
 /** Loads: what has to be true before an object is created, in the order in which it is looked at, and the object itself. */
-import type { Call } from '../../call.ts';
+import { atMost, type Call } from '../../call.ts';
 import type { LoadedModel, Model, Target } from '../../domain.ts';
 import { conflict, doesNotFit, GatewayError, invalidRequest, unlessMissing } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
@@ -35,6 +35,9 @@ interface Options {
   /** Something was created: what is counted may be outdated. */
   changed(): void;
 }
+
+/** Whatever time there is, no load waits longer for its fit than this, in milliseconds: not for a pod that looks at the cache. */
+const placeMs = 10_000;
 
 export function createLoads(options: Options) {
   const { backend, target, world, client, questions, models, loaded } = options;
@@ -84,7 +87,7 @@ export function createLoads(options: Options) {
     async planServe(call: Call, request: FitRequest): Promise<ServePlan> {
       if (!request.model && !request.preset) throw invalidRequest('model or preset is required');
       await requireControlPlane({ client, world }, call);
-      const { question, fit } = await questions.place(call, request, 'free');
+      const { question, fit } = await questions.place(atMost(call, placeMs), request, 'free');
       const { preset, repository, node } = question;
       if (!preset) {
         throw invalidRequest(

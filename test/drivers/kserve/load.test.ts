@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServePlan } from '../../../src/drivers/driver.ts';
+import type { GatewayError } from '../../../src/errors.ts';
 import { failure } from '../scripted.ts';
 import {
   type DriverLab,
@@ -36,7 +37,7 @@ const load = async (lab: DriverLab, request: object) => {
 /** How a plan is refused; nothing is created, and nothing else is written. */
 async function refusal(lab: DriverLab, request: object) {
   const before = countMade(lab);
-  const { code, message, details } = await failure(plan(lab, request));
+  const { code, message, details } = (await failure(plan(lab, request))) as GatewayError;
   assert.equal(countMade(lab), before);
   assert.deepEqual(lab.requested(services, 'create'), []);
   return { code, message, details };
