@@ -52,8 +52,8 @@ test('the cluster shows its nodes, its presets, and the models that are cached o
   const reserved = Math.round(20.3 * 2 ** 30);
   assert.deepEqual(nodes, [
     { name: 'gpu-l4-a', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: 0, cache },
-    { name: 'gpu-l4-b', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: reserved, cache },
-    { name: 'gpu-l4-x4', eligible: true, eligibilityReason: null, gpuCount: 4, reservedBytes: 0, cache },
+    { name: 'gpu-l4-b', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: 0, cache },
+    { name: 'gpu-l4-x4', eligible: true, eligibilityReason: null, gpuCount: 4, reservedBytes: reserved, cache },
     {
       name: 'gpu-l4-z',
       eligible: false,
@@ -74,12 +74,12 @@ test('the cluster shows its nodes, its presets, and the models that are cached o
   const loaded = await rowsOf('loadedModels', 'name status node');
   assert.deepEqual(loaded, [
     { name: 'Qwen/Qwen3-0.6B', status: 'Ready', node: 'worker-a' },
-    { name: 'Qwen/Qwen3-8B', status: 'Ready', node: 'gpu-l4-b' },
+    { name: 'Qwen/Qwen3-8B', status: 'Ready', node: 'gpu-l4-x4' },
   ]);
 });
 
 test('each preset gets the verdict that it is there for', async t => {
-  const { ask } = await start(t);
+  const { ask, rowsOf } = await start(t);
   const weights = (said: string, source: string) => `^${said} GiB weights \\(${source}\\)`;
   const expected: [preset: string, fits: boolean, cached: boolean, reason: string][] = [
     ['gemma-3-27b-h100', false, false, '^no eligible node: .*machine-pool=gpu-h100'],
@@ -104,6 +104,10 @@ test('each preset gets the verdict that it is there for', async t => {
     assert.deepEqual([json.fits, json.cached ?? false], [fits, cached], preset);
     assert.match(json.reason, new RegExp(reason), preset);
   }
+  const { json: large } = await ask('POST /api/v1/models/fit-check', { preset: 'mistral-small-24b-x4' });
+  const node = (await rowsOf('nodes', 'name freeBytes freeGpus')).find(({ name }) => name === large.node);
+  assert.ok(Number(node?.freeBytes) >= large.requiredBytes, 'what is served leaves it memory');
+  assert.equal(node?.freeGpus, 3, 'but no four GPUs: it is served on a node that comes for it');
 });
 
 test('without a node the pool is judged by the sizes it can grow to', async t => {

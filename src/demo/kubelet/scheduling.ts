@@ -10,7 +10,7 @@ export interface SchedulableNode extends KubernetesObject {
   };
 }
 
-interface Taint {
+export interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: string;
@@ -126,7 +126,7 @@ function refusalOf(
   return isReached ? undefined : 'node(s) had volume node affinity conflict';
 }
 
-function covers({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+export function covers({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
   const isKey = key === undefined || key === '' || key === taint.key;
   const isEffect = effect === undefined || effect === '' || effect === taint.effect;
   return isKey && isEffect && (operator === 'Exists' || (value ?? '') === (taint.value ?? ''));

@@ -1,11 +1,12 @@
 /**
- * What makes the cluster of the demo one that serves models: nodes of one GPU pool and none of a larger one, nodes without
- * GPUs, a cache that all of them share, presets, and two models that are served.
+ * What makes the cluster of the demo one that serves models: nodes of one GPU pool, which can grow, and none of a larger one,
+ * nodes without GPUs, a cache that all of them share, presets, and two models that are served.
  */
 import { stringify } from 'yaml';
 import { recordOf } from '../cluster/store/object.ts';
 import type { ClusterObjects, KubernetesObject } from '../cluster.ts';
 import { library } from '../hub.ts';
+import type { Shape } from '../karpenter.ts';
 import { kserveDefinitions, type ServedModel } from '../kserve.ts';
 import type { Directory } from '../kubelet.ts';
 import {
@@ -13,12 +14,15 @@ import {
   cacheVolume,
   controllerNamespace,
   gatewayEndpoint,
+  poolTaint,
   presetNamespace,
   servingNamespace,
   servingPool,
+  since,
   tokenSecret,
 } from './places.ts';
 import { presetObjects } from './presets.ts';
+import { fourL4, oneL4, scalingObjects } from './scaling.ts';
 import { GB } from './units.ts';
 
 export { cacheVolume, presetNamespace, servingNamespace, tokenSecret } from './places.ts';
@@ -37,8 +41,6 @@ export const pulled = 'support-assistant-8b';
 /** Not ready for a while in every round. */
 export const awayNode = 'gpu-l4-a';
 
-const since = '2026-08-20T06:00:00Z';
-const taint = { key: 'nvidia.com/gpu', effect: 'NoSchedule' };
 
 const instance = (size: string, vcpu: number, memoryGiB: number, gpus: number, usable: readonly [number, number]) => ({
   instanceType: `g6.${size}`,
@@ -59,7 +61,7 @@ const discovery = {
     gpuResourceName: 'nvidia.com/gpu',
     runtimeClassName: 'nvidia',
     gpuPool: {
-      taint,
+      taint: poolTaint,
       nodeSelector: servingPool,
       instances: [instance('2xlarge', 8, 32, 1, [7, 27.1]), instance('12xlarge', 48, 192, 4, [46, 176.5])],
     },
@@ -74,27 +76,20 @@ const discovery = {
 
 interface Machine {
   readonly name: string;
-  readonly type: string;
-  readonly cpu: string;
-  readonly memoryKi: number;
-  readonly gpus?: number;
+  readonly shape: Shape;
   readonly taints?: readonly object[];
 }
 
+const worker: Shape = { ...oneL4, type: 'm6i.2xlarge', gpus: 0 };
+const dedicated = { key: 'dedicated', value: 'research', effect: 'NoSchedule' };
+
 const machines: readonly Machine[] = [
-  { name: 'gpu-l4-a', type: 'g6.2xlarge', cpu: '7910m', memoryKi: 31_482_348, gpus: 1 },
-  { name: 'gpu-l4-b', type: 'g6.2xlarge', cpu: '7910m', memoryKi: 31_482_348, gpus: 1 },
-  { name: 'gpu-l4-x4', type: 'g6.12xlarge', cpu: '47610m', memoryKi: 190_482_348, gpus: 4 },
-  {
-    name: 'gpu-l4-z',
-    type: 'g6.2xlarge',
-    cpu: '7910m',
-    memoryKi: 31_482_348,
-    gpus: 1,
-    taints: [{ key: 'dedicated', value: 'research', effect: 'NoSchedule' }],
-  },
-  { name: 'worker-a', type: 'm6i.2xlarge', cpu: '7910m', memoryKi: 31_482_348 },
-  { name: 'worker-b', type: 'm6i.2xlarge', cpu: '7910m', memoryKi: 31_482_348 },
+  { name: 'gpu-l4-a', shape: oneL4 },
+  { name: 'gpu-l4-b', shape: oneL4 },
+  { name: 'gpu-l4-x4', shape: fourL4 },
+  { name: 'gpu-l4-z', shape: oneL4, taints: [dedicated] },
+  { name: 'worker-a', shape: worker },
+  { name: 'worker-b', shape: worker },
 ];
 
 const readyCondition = (isReady: boolean, reason: string) => ({
@@ -104,8 +99,9 @@ const readyCondition = (isReady: boolean, reason: string) => ({
   lastTransitionTime: since,
 });
 
-function nodeOf({ name, type, cpu, memoryKi, gpus = 0, taints = [] }: Machine) {
-  const amounts = { cpu, memory: `${memoryKi}Ki`, pods: '110', ...(gpus > 0 && { 'nvidia.com/gpu': String(gpus) }) };
+function nodeOf({ name, shape, taints = [] }: Machine) {
+  const { type, cpu, memory, gpus, gpuProduct, gpuMemoryMiB } = shape;
+  const amounts = { cpu, memory, pods: '110', ...(gpus > 0 && { 'nvidia.com/gpu': String(gpus) }) };
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -121,12 +117,12 @@ function nodeOf({ name, type, cpu, memoryKi, gpus = 0, taints = [] }: Machine) {
           ...servingPool,
           'nvidia.com/gpu.present': 'true',
           'nvidia.com/gpu.count': String(gpus),
-          'nvidia.com/gpu.memory': '23034',
-          'nvidia.com/gpu.product': 'NVIDIA-L4',
+          'nvidia.com/gpu.memory': String(gpuMemoryMiB),
+          'nvidia.com/gpu.product': gpuProduct,
         }),
       },
     },
-    spec: { taints: gpus > 0 ? [taint, ...taints] : taints },
+    spec: { taints: gpus > 0 ? [poolTaint, ...taints] : taints },
     status: {
       capacity: amounts,
       allocatable: amounts,
@@ -165,7 +161,7 @@ const somebodysTraining = {
         resources: { requests: { 'nvidia.com/gpu': '3' }, limits: { 'nvidia.com/gpu': '3' } },
       },
     ],
-    tolerations: [{ key: taint.key, operator: 'Exists', effect: taint.effect }],
+    tolerations: [{ key: poolTaint.key, operator: 'Exists', effect: poolTaint.effect }],
   },
   status: {
     phase: 'Running',
@@ -192,6 +188,7 @@ export const servingObjects = (): readonly object[] => [
     },
     data: { 'config.yaml': stringify(discovery) },
   },
+  ...scalingObjects(),
   ...machines.map(nodeOf),
   {
     apiVersion: 'v1',
@@ -234,9 +231,10 @@ const serves = (name: string, model: string, node: string, gpus: number): Served
   since,
 });
 
+/** One of them has a GPU of the node with four: a model that wants all four of them needs another node. */
 export const servedModels: readonly ServedModel[] = [
   serves('qwen3-0-6b-cpu', 'Qwen/Qwen3-0.6B', 'worker-a', 0),
-  serves('qwen3-8b-l4', 'Qwen/Qwen3-8B', 'gpu-l4-b', 1),
+  serves('qwen3-8b-l4', 'Qwen/Qwen3-8B', 'gpu-l4-x4', 1),
 ];
 
 const mtime = Date.parse(since);
