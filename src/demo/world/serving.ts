@@ -41,7 +41,6 @@ export const pulled = 'support-assistant-8b';
 /** Not ready for a while in every round. */
 export const awayNode = 'gpu-l4-a';
 
-
 const instance = (size: string, vcpu: number, memoryGiB: number, gpus: number, usable: readonly [number, number]) => ({
   instanceType: `g6.${size}`,
   size,
