@@ -2,8 +2,9 @@
  * The scripted world of the demo: three emulated hosts, a cluster with kagent that serves models with KServe, a Hub, and a
  * day that repeats every two minutes. On Ollama a model is loaded and counts down, a pull takes 40 seconds, another one
  * fails, and the host restarts once. On Lemonade a pull goes file by file. LM Studio comes and goes; a document in the
- * cluster registers it. In the cluster a model is downloaded into the cache, and a node is away for a while. What is pulled
- * and loaded on hosts, and served in the cluster, becomes known to agents, as kagent says two seconds later.
+ * cluster registers it. In the cluster a model is downloaded into the cache, and a node is away for a while. What
+ * somebody serves there comes up as in a real one, or fails as scripted. What is pulled and loaded on hosts, and served in the
+ * cluster, becomes known to agents, as kagent says two seconds later.
  */
 import { type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
