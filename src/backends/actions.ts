@@ -1,14 +1,14 @@
 import { type Call, detached } from '../call.ts';
-import type { Job, ModelConfigRef, PullProgress } from '../domain.ts';
+import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
 import type { PullRequest } from '../drivers/driver.ts';
 import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
-import { unlessAborted } from '../live/source.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
-import { type Backend, isTimeUp } from './backend.ts';
+import { type Backend, isLate } from './backend.ts';
 import type { Documents } from './documents/registration.ts';
-import { backendOrDefault, findBackend, given, type Registry, requireCapability } from './registry.ts';
+import { backendOrDefault, findBackend, given, namedOrOnly, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
+import { serveModel, unserveModel } from './serving.ts';
 import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
 
 /** What callers can have done to models: each checks in the contract's order, acts, and leaves one line in the log. */
@@ -99,14 +99,22 @@ async function wirePulled(
  * The model to do something to. Who has something done wants it tried: what is only remembered of a backend that failed is
  * no answer to that.
  */
-function resolveToAct(registry: Registry, call: Call, reference: string, backend: string | null | undefined) {
+function resolveToAct(
+  registry: Registry,
+  call: Call,
+  reference: string,
+  backend: string | null | undefined,
+  preset?: string,
+) {
   for (const each of registry.backends) if (each.models.current?.value?.errors.length) each.changed();
-  return resolveModel(call, registry, reference, backend);
+  return resolveModel(call, registry, reference, backend, preset);
 }
 
 export interface LoadInput {
-  /** A model reference, or the name of a preset that stands for one. */
-  readonly reference: string;
+  readonly model?: string | null | undefined;
+  /** The preset to serve it by, on backends that have presets; alone it stands for its model. */
+  readonly preset?: string | null | undefined;
+  readonly node?: string | null | undefined;
   readonly backend?: string | null | undefined;
   readonly keepAlive?: string | null | undefined;
 }
@@ -116,13 +124,26 @@ export interface LoadInput {
  * a caller whose deadline passes gets the model as it is by then.
  */
 export async function loadModel(actions: Actions, call: Call, input: LoadInput): Promise<Found> {
-  const { registry, defaultKeepAlive } = actions;
+  const { registry } = actions;
+  const [model, preset, node] = [given(input.model), given(input.preset), given(input.node)];
+  const reference = model ?? preset;
+  if (reference === undefined) throw invalidRequest('model or preset is required');
   const named = findBackend(registry, input.backend);
   if (named) requireCapability(named, 'load');
-  const found = await resolveToAct(registry, call, input.reference.trim(), input.backend);
+  const serve = async (backend: Backend): Promise<Found> => ({
+    backend,
+    model: await serveModel(actions, call, backend, { model, preset, node }),
+  });
+  const only = namedOrOnly(registry, input.backend);
+  if (only?.driver.planServe) return serve(only);
+  const found = await resolveToAct(registry, call, reference, input.backend, preset);
+  requireCapability(found.backend, 'load');
+  return found.backend.driver.planServe ? serve(found.backend) : loadFound(actions, call, found, input.keepAlive);
+}
+
+async function loadFound(actions: Actions, call: Call, found: Found, given: LoadInput['keepAlive']): Promise<Found> {
   const { backend, model } = found;
-  requireCapability(backend, 'load');
-  const keepAlive = input.keepAlive?.trim() || defaultKeepAlive;
+  const keepAlive = given?.trim() || actions.defaultKeepAlive;
 
   const key = JSON.stringify([model.name, keepAlive]);
   let load = backend.loads.get(key);
@@ -150,28 +171,33 @@ export async function loadModel(actions: Actions, call: Call, input: LoadInput):
   return findOn(call, backend, model.name).catch(() => found);
 }
 
-/** Waits for the work until the call's deadline; true when that came first. */
-async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
-  try {
-    await unlessAborted(work, call.signal);
-    return false;
-  } catch (error) {
-    if (isTimeUp(error) && error === call.signal.reason) return true;
-    throw error;
-  }
+/** What became of an unload. */
+export interface Unloaded {
+  readonly backend: Backend;
+  /** Of what was served by objects of its own, which are going now. */
+  readonly inventory?: InventoryRefresh | undefined;
 }
 
 export async function unloadModel(
-  { registry }: Actions,
+  actions: Actions,
   call: Call,
   input: { readonly model: string; readonly backend?: string | null | undefined },
-): Promise<Found> {
-  const found = await resolveToAct(registry, call, input.model.trim(), input.backend);
-  requireCapability(found.backend, 'unload');
-  await found.backend.driver.unload?.(call, found.model);
-  found.backend.changed();
-  call.log.info({ backend: found.backend.name, model: found.model.name }, 'model unloaded');
-  return found;
+): Promise<Unloaded> {
+  const { registry } = actions;
+  const reference = input.model.trim();
+  const unserve = async (backend: Backend): Promise<Unloaded> => ({
+    backend,
+    inventory: await unserveModel(actions, call, backend, reference),
+  });
+  const only = namedOrOnly(registry, input.backend);
+  if (only?.driver.planUnserve) return unserve(only);
+  const { backend, model } = await resolveToAct(registry, call, reference, input.backend);
+  requireCapability(backend, 'unload');
+  if (backend.driver.planUnserve) return unserve(backend);
+  await backend.driver.unload?.(call, model);
+  backend.changed();
+  call.log.info({ backend: backend.name, model: model.name }, 'model unloaded');
+  return { backend };
 }
 
 /** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */

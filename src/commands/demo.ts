@@ -79,6 +79,11 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
   curl ${url}/api/v1/models/fit-check \\
     -d '{"preset": "support-assistant-70b"}'
 
+  # Serve a model from the cache: ready in 15 s. qwen2-5-7b-x2 needs a new node
+  # and takes a minute; qwen3-0-6b-wrong-args crashes, -wrong-image has no image
+  curl ${url}/api/v1/models/load \\
+    -d '{"preset": "gemma-3-4b-gguf"}'
+
   # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}
   ${call('add_backend', '"kind": "lmstudio"', `"endpoint": "${lmstudio}"`)}

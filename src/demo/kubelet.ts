@@ -37,6 +37,8 @@ export interface KubeletOptions {
 export interface EmulatedKubelet {
   /** What lies in a PersistentVolume now, by name. */
   content(volume: string): readonly Directory[];
+  /** What somebody else than a Job writes there; a directory of its name is replaced. */
+  write(volume: string, directory: Directory): void;
   stop(): void;
 }
 
@@ -60,6 +62,12 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
   );
   let waiting = Promise.withResolvers<void>();
   let pods = 0;
+
+  function contentOf(volume: string): Map<string, Directory> {
+    const content = volumes.get(volume) ?? new Map<string, Directory>();
+    volumes.set(volume, content);
+    return content;
+  }
 
   function noticed({ type, resource, object }: Change) {
     const { uid = '', deletionTimestamp } = object.metadata;
@@ -149,8 +157,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
     await clock.sleep(startMs, signal);
     const startedAt = now();
     change(status.running(pod, startedAt));
-    const content = volumes.get(volume) ?? new Map<string, Directory>();
-    volumes.set(volume, content);
+    const content = contentOf(volume);
     const [container] = pod.spec.containers;
     const exit = await programOf(job.metadata.name)({
       env: environmentOf(container, secret => cluster.get('secrets', secret, namespace)),
@@ -178,6 +185,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
       const changed = waiting.promise;
       const place = placeFor(pod, {
         nodes: cluster.list<SchedulableNode>('nodes'),
+        pods: cluster.list<Pod>('pods'),
         claim: name => cluster.get<Claim>('persistentvolumeclaims', name, pod.metadata.namespace),
         volume: name => cluster.get<Volume>('persistentvolumes', name),
       });
@@ -191,6 +199,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
   for (const job of cluster.list<Job>('jobs.batch')) begin(job);
 
   return {
+    write: (volume, directory) => void contentOf(volume).set(directory.dir, directory),
     content: volume => [...(volumes.get(volume)?.values() ?? [])].sort((a, b) => (a.dir < b.dir ? -1 : 1)),
     stop() {
       unwatch();

@@ -3,15 +3,15 @@
  * day that repeats every two minutes. On Ollama a model is loaded and counts down, a pull takes 40 seconds, another one
  * fails, and the host restarts once. On Lemonade a pull goes file by file. LM Studio comes and goes; a document in the
  * cluster registers it. In the cluster a model is downloaded into the cache, and a node is away for a while; a pod that
- * finds no GPUs gets another node. What is pulled and loaded on hosts, and served in the cluster, becomes known to agents, as
- * kagent says two seconds later.
+ * finds no GPUs gets another node, and what is served there comes up as in a real one, or fails as scripted. What is pulled
+ * and loaded on hosts, and served in the cluster, becomes known to agents, as kagent says two seconds later.
  */
 import { type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { type EmulatedHub, library, startHub } from './hub.ts';
 import { startKagent } from './kagent.ts';
 import { startKarpenter } from './karpenter.ts';
-import { serveModel } from './kserve.ts';
+import { serveModel, startServing } from './kserve.ts';
 import { type EmulatedKubelet, startKubelet } from './kubelet.ts';
 import { startLemonade } from './lemonade.ts';
 import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
@@ -19,6 +19,7 @@ import { type EmulatedOllama, startOllama } from './ollama.ts';
 import { kagentMs, kagentNamespace, namespace, objectsFor } from './world/cluster.ts';
 import * as onLemonade from './world/lemonade.ts';
 import * as onLmstudio from './world/lmstudio.ts';
+import { loadingOptions } from './world/loading.ts';
 import * as onOllama from './world/ollama.ts';
 import { scaling } from './world/scaling.ts';
 import * as serving from './world/serving.ts';
@@ -54,6 +55,7 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const volumes = { [serving.cacheVolume]: serving.cached };
   const kubelet = startKubelet(cluster, { clock, volumes, ...serving.pace });
+  const loading = startServing(cluster, { clock, kubelet, ...loadingOptions(serving.openedByToken) });
   const karpenter = startKarpenter(cluster, { clock, ...scaling });
   const closing = new AbortController();
 
@@ -99,6 +101,7 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
     async [Symbol.asyncDispose]() {
       closing.abort();
       kagent.stop();
+      loading.stop();
       kubelet.stop();
       karpenter.stop();
       await Promise.all([ollama, lemonade, lmstudio, hub, cluster].map(server => server.close()));

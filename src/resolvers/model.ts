@@ -4,7 +4,6 @@ import { askBackends } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
 import type { InventoryRefresh, Job, Model } from '../domain.ts';
-import { invalidRequest } from '../errors.ts';
 import { rowsEvents } from '../live/events.ts';
 import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
@@ -154,8 +153,25 @@ const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').imple
     model: t.exposeString('model', { description: 'The reference as given.' }),
     loaded: t.boolean({ description: 'False: it is on its way out of memory.', resolve: () => false }),
     inventory: t.expose('inventory', { type: InventoryRefreshRef, nullable: true }),
+    status: t.string({
+      nullable: true,
+      description: '`Terminating` where an object that serves it is being deleted; null elsewhere.',
+      resolve: ({ inventory }) => (inventory ? 'Terminating' : null),
+    }),
+    next: t.string({
+      nullable: true,
+      description: 'What happens next, where the unload is not over yet.',
+      resolve: ({ inventory }) => (inventory ? whatIsNext(inventory) : null),
+    }),
   }),
 });
+
+function whatIsNext({ refreshing, reason }: InventoryRefresh): string {
+  const cache = refreshing
+    ? 'what is cached is being counted again'
+    : `what is cached is not counted again: ${reason ?? 'nothing to count'}`;
+  return `the object that serves it is being deleted; list_loaded_models shows it as Terminating until it is gone, and ${cache}`;
+}
 
 interface DeletePayload {
   readonly backend: string;
@@ -206,11 +222,7 @@ builder.mutationFields(t => ({
       }),
       node: optionalReferenceArg(t.arg, 'node', 'Node to load on; backends without nodes ignore it.'),
     },
-    resolve: async (_root, { model, preset, backend, keepAlive }, { gateway, call }) => {
-      const reference = model?.trim() || preset?.trim();
-      if (!reference) throw invalidRequest('model or preset is required');
-      return (await loadModel(gateway, call, { reference, backend, keepAlive })).model;
-    },
+    resolve: async (_root, args, { gateway, call }) => (await loadModel(gateway, call, args)).model,
   }),
   unloadModel: t.field({
     type: UnloadPayloadRef,
@@ -218,8 +230,8 @@ builder.mutationFields(t => ({
     description: 'Lets go of a model. One that is not loaded stays as it is.',
     args: { model: modelArg(t.arg), backend: backendArg(t.arg) },
     resolve: async (_root, args, { gateway, call }) => {
-      const { backend } = await unloadModel(gateway, call, args);
-      return { backend: backend.name, model: args.model.trim() };
+      const { backend, inventory } = await unloadModel(gateway, call, args);
+      return { backend: backend.name, model: args.model.trim(), inventory };
     },
   }),
   deleteModel: t.field({

@@ -318,9 +318,9 @@ test('the same models are the same commits, and other content is another commit'
   assert.throws(() => one.hub.commit(id, 'none'), /no such revision: acme\/tiny none/);
 });
 
-test('the library has eight models, with indexes that name files there are', bounded, async t => {
+test('the library has nine models, with indexes that name files there are', bounded, async t => {
   const { hub, get } = await started(t, { models: library, tokens: { [good]: library.map(model => model.id) } });
-  assert.equal(library.length, 8);
+  assert.equal(library.length, 9);
   for (const model of library) {
     const rows = await (await get(`/api/models/${model.id}/tree/main?recursive=true`, { token: good })).json();
     const paths = new Set(rows.map((row: { path: string }) => row.path));

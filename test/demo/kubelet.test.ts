@@ -79,7 +79,10 @@ test('a scan prints what the gateway reads, as soon as a node takes its pod', as
   const [waiting] = pods();
   assert.deepEqual(
     [waiting?.status.phase, waiting?.status.conditions?.[0]?.message],
-    ['Pending', "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."],
+    [
+      'Pending',
+      "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+    ],
   );
   for (const { metadata, spec, status, ...rest } of taken) {
     cluster.put({ ...rest, metadata: { name: metadata.name, labels: metadata.labels }, spec, status });

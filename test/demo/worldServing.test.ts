@@ -64,7 +64,7 @@ test('the cluster shows its nodes, its presets, and the models that are cached o
     },
   ]);
   const { json } = await ask('GET /api/v1/presets');
-  assert.equal(json.presets.length, 8);
+  assert.equal(json.presets.length, 11);
   const rows = (await models()).map(({ name, path, downloaded, loaded }) => [name, path, downloaded, loaded]);
   assert.deepEqual(rows, [
     ['Qwen/Qwen3-0.6B', 'qwen3-0-6b-cpu', true, true],
@@ -86,7 +86,10 @@ test('each preset gets the verdict that it is there for', async t => {
     ['gemma-3-4b-gguf', true, true, 'declares 2\\.4 GiB of weights, the Hub holds 7\\.0 GiB$'],
     ['gpt-oss-20b', true, false, weights('12\\.8', 'safetensors-index')],
     ['mistral-small-24b-x4', true, false, weights('44\\.7', 'safetensors-index')],
+    ['qwen2-5-7b-x2', true, false, weights('14\\.2', 'safetensors-index')],
     ['qwen3-0-6b-cpu', true, true, 'on worker-b \\(allocatable\\)$'],
+    ['qwen3-0-6b-wrong-args', true, false, 'on worker-b \\(allocatable\\)$'],
+    ['qwen3-0-6b-wrong-image', true, false, 'on worker-b \\(allocatable\\)$'],
     ['qwen3-8b-l4', true, true, weights('15\\.3', 'safetensors-index')],
     ['support-assistant-70b', false, false, 'exceed the 90\\.0 GiB available on gpu-l4-x4'],
     ['support-assistant-8b', true, false, weights('15\\.0', 'tree')],

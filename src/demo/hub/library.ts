@@ -1,4 +1,4 @@
-/** Eight models, of every sort that is weighed in another way. */
+/** Nine models, of every sort that is weighed in another way. */
 import { GB } from '../world/units.ts';
 import type { HubModel } from './models.ts';
 import { configFiles, safetensors } from './weights.ts';
@@ -27,6 +27,18 @@ export const library: readonly HubModel[] = [
     likes: 774,
     tags: ['transformers', 'safetensors', 'qwen3', 'text-generation', 'license:apache-2.0'],
     lastModified: new Date('2025-07-26T03:49:13Z'),
+  },
+  {
+    id: 'Qwen/Qwen2.5-7B-Instruct',
+    ...text,
+    files: [
+      ...configFiles('qwen2', { num_hidden_layers: 28, num_key_value_heads: 4, head_dim: 128 }),
+      ...safetensors({ bytes: 15_231_233_024, layers: 28, shardBytes: 4 * GB }),
+    ],
+    downloads: 7_018_442,
+    likes: 1_021,
+    tags: ['transformers', 'safetensors', 'qwen2', 'text-generation', 'license:apache-2.0'],
+    lastModified: new Date('2025-01-12T02:10:10Z'),
   },
   {
     id: 'openai/gpt-oss-20b',

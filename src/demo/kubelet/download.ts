@@ -51,7 +51,7 @@ function failed({ print }: Work, problem: string): number {
 const empty = (dir: string, mtime: number): Directory => ({ dir, bytes: 0, files: 0, mtime, hasModel: false });
 
 /** The directory when this much of its files is there, which come one after the other. */
-function directoryOf(dir: string, files: readonly RemoteFile[], bytes: number, mtime: number): Directory {
+export function directoryOf(dir: string, files: readonly RemoteFile[], bytes: number, mtime: number): Directory {
   let start = 0;
   const there = files.filter(file => {
     const isThere = start < bytes;

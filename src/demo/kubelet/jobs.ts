@@ -36,16 +36,19 @@ interface Verdict {
 
 const letters = 'bcdfghjklmnpqrstvwxz2456789';
 
+/** Five letters by which pods of one maker differ, by their place among all that were made. */
+export const endingOf = (place: number): string =>
+  [4, 3, 2, 1, 0].map(at => letters[Math.floor(place / letters.length ** at) % letters.length]).join('');
+
 /** A pod for a Job, named after it and by its place among all that were made. */
 export function podFor({ metadata: { name, namespace, uid }, spec: { template } }: Job, place: number) {
-  const ending = [4, 3, 2, 1, 0].map(at => letters[Math.floor(place / letters.length ** at) % letters.length]);
   const own = { 'job-name': name, 'batch.kubernetes.io/job-name': name, 'batch.kubernetes.io/controller-uid': uid };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       ...template.metadata,
-      name: `${name.slice(0, 57)}-${ending.join('')}`,
+      name: `${name.slice(0, 57)}-${endingOf(place)}`,
       namespace,
       labels: { ...template.metadata?.labels, ...own },
       ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name, uid, controller: true, blockOwnerDeletion: true }],

@@ -4,8 +4,13 @@ import type { KubernetesObject } from '../cluster/store/object.ts';
 export interface Container {
   readonly name: string;
   readonly image?: string;
+  readonly args?: readonly string[];
   readonly env?: readonly EnvVariable[];
+  readonly resources?: { readonly requests?: Quantities; readonly limits?: Quantities };
 }
+
+/** By resource: `cpu`, `nvidia.com/gpu`. */
+type Quantities = Readonly<Record<string, string>>;
 
 interface EnvVariable {
   readonly name: string;
@@ -31,6 +36,7 @@ export interface Toleration {
 
 export interface Pod extends KubernetesObject {
   readonly spec: PodSpec;
+  readonly status?: { readonly phase?: string };
 }
 
 const condition = (type: string, isTrue: boolean, at: string, more: object = {}) => ({

@@ -4,7 +4,10 @@ import type { Pod, Toleration } from './pods.ts';
 
 export interface SchedulableNode extends KubernetesObject {
   readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] };
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+  readonly status?: {
+    readonly allocatable?: Readonly<Record<string, string>>;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
 }
 
 export interface Taint {
@@ -31,44 +34,96 @@ interface Term {
 
 export interface ScheduledAround {
   readonly nodes: readonly SchedulableNode[];
+  /** All there are: those on a node take its devices. */
+  readonly pods: readonly Pod[];
   claim(name: string): Claim | undefined;
   volume(name: string): Volume | undefined;
 }
 
 /** The first node by name that takes it, and the volume of its claim; or, in the scheduler's words, why there is none. */
 export function placeFor({ spec }: Pod, around: ScheduledAround): { node: string; volume: string } | { why: string } {
+  const { nodes } = around;
   const claimName = spec.volumes?.find(({ persistentVolumeClaim }) => persistentVolumeClaim)?.persistentVolumeClaim
     ?.claimName;
   const claim = claimName === undefined ? undefined : around.claim(claimName);
-  const none = `0/${around.nodes.length} nodes are available`;
-  if (claimName !== undefined && !claim) return { why: `${none}: persistentvolumeclaim "${claimName}" not found.` };
+  const none = `0/${nodes.length} nodes are available`;
+  const hopeless = `preemption: ${none}: ${nodes.length} ${unhelpful}.`;
+  if (claimName !== undefined && !claim) {
+    return { why: `${none}: persistentvolumeclaim "${claimName}" not found. ${hopeless}` };
+  }
   const volume = claim?.spec?.volumeName ?? '';
-  if (claim && volume === '') return { why: `${none}: pod has unbound immediate PersistentVolumeClaims.` };
-  const refusals = around.nodes.map(node => refusalOf(node, spec, around.volume(volume)));
-  const at = refusals.indexOf(undefined);
-  const found = around.nodes[at];
+  if (claim && volume === '') {
+    return { why: `${none}: pod has unbound immediate PersistentVolumeClaims. ${hopeless}` };
+  }
+  const refusals = nodes.map(node => refusalOf(node, spec, around.volume(volume), around.pods));
+  const found = nodes[refusals.indexOf(undefined)];
   if (found) return { node: found.metadata.name, volume };
-  const counts = Map.groupBy(refusals, refusal => refusal);
-  const words = [...counts].map(([refusal, { length }]) => `${length} node(s) ${refusal}`).sort();
-  return { why: `${none}: ${words.join(', ')}.` };
+  const refused = refusals.map(String);
+  return {
+    why: `${none}: ${counted(refused)}. preemption: ${none}: ${counted(refused.map(refusal => (refusal.startsWith(lack) ? victimless : unhelpful)))}.`,
+  };
 }
 
-function refusalOf(node: SchedulableNode, pod: Pod['spec'], volume: Volume | undefined): string | undefined {
+/** Of what a node has too little. */
+const lack = 'Insufficient ';
+const unhelpful = 'Preemption is not helpful for scheduling';
+const victimless = 'No preemption victims found for incoming pod';
+
+const counted = (words: readonly string[]) =>
+  [...Map.groupBy(words, word => word)]
+    .map(([word, { length }]) => `${length} ${word}`)
+    .sort()
+    .join(', ');
+
+/** The devices that a pod asks for, by resource: whole ones, of resources that have a domain. */
+function devicesOf({ containers }: Pod['spec']): ReadonlyMap<string, number> {
+  const asked = new Map<string, number>();
+  for (const { resources } of containers) {
+    for (const [resource, quantity] of Object.entries({ ...resources?.limits, ...resources?.requests })) {
+      if (resource.includes('/')) asked.set(resource, (asked.get(resource) ?? 0) + Number(quantity));
+    }
+  }
+  return asked;
+}
+
+/** The resource of which the node has not enough devices left. */
+function lacking({ metadata, status }: SchedulableNode, pod: Pod['spec'], pods: readonly Pod[]): string | undefined {
+  const there = pods.filter(({ spec, status: { phase = '' } = {} }) => {
+    return spec.nodeName === metadata.name && !['Succeeded', 'Failed'].includes(phase);
+  });
+  const free = (resource: string) =>
+    there.reduce(
+      (left, { spec }) => left - (devicesOf(spec).get(resource) ?? 0),
+      Number(status?.allocatable?.[resource] ?? 0),
+    );
+  return [...devicesOf(pod)].find(([resource, count]) => count > free(resource))?.[0];
+}
+
+function refusalOf(
+  node: SchedulableNode,
+  pod: Pod['spec'],
+  volume: Volume | undefined,
+  pods: readonly Pod[],
+): string | undefined {
   const { labels = {}, name } = node.metadata;
   // Whoever names its node is on it, whatever the scheduler thinks.
-  if (pod.nodeName !== undefined) return pod.nodeName === name ? undefined : "didn't match the requested node name";
-  if (node.spec?.unschedulable) return 'were unschedulable';
+  if (pod.nodeName !== undefined)
+    return pod.nodeName === name ? undefined : "node(s) didn't match the requested node name";
+  if (node.spec?.unschedulable) return 'node(s) were unschedulable';
   const isReady = node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
-  if (!isReady) return 'were not ready';
+  if (!isReady) return 'node(s) were not ready';
   const wanted = Object.entries(pod.nodeSelector ?? {});
-  if (!wanted.every(([key, value]) => labels[key] === value)) return "didn't match Pod's node affinity/selector";
+  if (!wanted.every(([key, value]) => labels[key] === value))
+    return "node(s) didn't match Pod's node affinity/selector";
   const taint = (node.spec?.taints ?? []).find(
     each => each.effect !== 'PreferNoSchedule' && !pod.tolerations?.some(toleration => covers(toleration, each)),
   );
-  if (taint) return `had untolerated taint {${taint.key}: ${taint.value ?? ''}}`;
+  if (taint) return `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`;
+  const missing = lacking(node, pod, pods);
+  if (missing !== undefined) return `${lack}${missing}`;
   const terms = volume?.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
   const isReached = terms.length === 0 || terms.some(term => matches(term, labels));
-  return isReached ? undefined : 'had volume node affinity conflict';
+  return isReached ? undefined : 'node(s) had volume node affinity conflict';
 }
 
 export function covers({ key, operator, value, effect }: Toleration, taint: Taint): boolean {

@@ -14,7 +14,8 @@ export const poolTaint = { key: 'nvidia.com/gpu', effect: 'NoSchedule' };
 export const largePool = { [pool]: 'gpu-h100' };
 
 export const gatewayEndpoint = 'https://models.example.com';
-/** The volume of the cache. */
+/** The claim of the cache, and its volume. */
+export const cacheClaim = 'hf-cache';
 export const cacheVolume = 'pv-hf-cache';
 export const tokenSecret = 'hf-token';
 /** From when on most of it is there. */

@@ -1,5 +1,6 @@
-/** The serving presets of the demo: one for each model of the emulated Hub, of every sort. */
+/** The serving presets of the demo: for each model of the emulated Hub, of every sort; and two that fail. */
 import { stringify } from 'yaml';
+import { wrongArguments, wrongImage } from './loading.ts';
 import { largePool, presetNamespace, servingNamespace } from './places.ts';
 
 interface Preset {
@@ -21,6 +22,8 @@ interface Preset {
   readonly nodeSelector?: Readonly<Record<string, string>>;
   /** Jinja. */
   readonly chatTemplate?: string;
+  /** Of the runtime, in place of the usual one. */
+  readonly image?: string;
 }
 
 const chat = ['completion', 'tools'];
@@ -37,6 +40,40 @@ const presets: readonly Preset[] = [
     requests: { cpu: '4', memory: '8Gi' },
     weightsGiB: 1.5,
     overheadGiB: 3,
+  },
+  {
+    name: wrongArguments,
+    displayName: 'Qwen3 0.6B, wrong arguments',
+    description: 'Asks for a longer context than the model has: its runtime crashes again and again.',
+    model: { id: 'Qwen/Qwen3-0.6B', contextLength: 131_072, capabilities: ['completion'], license: 'apache-2.0' },
+    args: ['--max-model-len=131072', '--dtype=bfloat16'],
+    gpus: 0,
+    requests: { cpu: '4', memory: '8Gi' },
+    weightsGiB: 1.5,
+    overheadGiB: 3,
+  },
+  {
+    name: 'qwen3-0-6b-wrong-image',
+    displayName: 'Qwen3 0.6B, wrong image',
+    description: 'The image of its runtime does not exist.',
+    model: { id: 'Qwen/Qwen3-0.6B', contextLength: 8_192, capabilities: ['completion'], license: 'apache-2.0' },
+    args: ['--max-model-len=8192', '--dtype=bfloat16'],
+    gpus: 0,
+    requests: { cpu: '4', memory: '8Gi' },
+    weightsGiB: 1.5,
+    overheadGiB: 3,
+    image: wrongImage,
+  },
+  {
+    name: 'qwen2-5-7b-x2',
+    displayName: 'Qwen2.5 7B (2 GPUs)',
+    description: 'Needs two L4 of one node, and none has two that are free.',
+    model: { id: 'Qwen/Qwen2.5-7B-Instruct', contextLength: 32_768, capabilities: chat, license: 'apache-2.0' },
+    args: ['--tensor-parallel-size=2', '--max-model-len=32768', ...toolsBy('hermes')],
+    gpus: 2,
+    requests: { cpu: '8', memory: '32Gi' },
+    weightsGiB: 14.2,
+    overheadGiB: 12,
   },
   {
     name: 'qwen3-8b-l4',
@@ -147,7 +184,8 @@ const mountPath = '/mnt/chat-template';
 const key = 'chat-template.jinja';
 
 function objectsOf(preset: Preset): readonly object[] {
-  const { name, displayName, description, model, gpus, requests, weightsGiB, overheadGiB, nodeSelector } = preset;
+  const { name, displayName, description, model, gpus, requests, weightsGiB, overheadGiB, nodeSelector, image } =
+    preset;
   const configMap = `agent-platform-chat-template-${name}`;
   const isTemplated = preset.chatTemplate !== undefined;
   const written = {
@@ -163,6 +201,7 @@ function objectsOf(preset: Preset): readonly object[] {
       resources: { gpus, requests },
       requirements: { weightsGiB, overheadGiB },
       ...(nodeSelector && { scheduling: { nodeSelector } }),
+      ...(image && { template: { containers: [{ name: 'main', image }] } }),
     },
   };
   const published = {

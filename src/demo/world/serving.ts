@@ -10,6 +10,7 @@ import type { Shape } from '../karpenter.ts';
 import { kserveDefinitions, type ServedModel } from '../kserve.ts';
 import type { Directory } from '../kubelet.ts';
 import {
+  cacheClaim,
   cacheVolume,
   controllerNamespace,
   gatewayEndpoint,
@@ -28,7 +29,8 @@ export { cacheVolume, presetNamespace, servingNamespace, tokenSecret } from './p
 
 /** The token that the cluster has for the Hub; it opens one private repository, and no gated one. */
 const token = 'hf_made_up';
-export const hubTokens = { [token]: ['acme/support-assistant-8b'] };
+export const openedByToken = ['acme/support-assistant-8b'];
+export const hubTokens = { [token]: openedByToken };
 
 /** How fast the nodes are: a pod takes a moment, and a large model a while. */
 export const pace = { startMs: 1_500, workMs: 500, bytesPerSecond: 0.6 * GB, progressMs: 2_000 };
@@ -38,8 +40,6 @@ export const pulled = 'support-assistant-8b';
 
 /** Not ready for a while in every round. */
 export const awayNode = 'gpu-l4-a';
-
-const claim = 'hf-cache';
 
 const instance = (size: string, vcpu: number, memoryGiB: number, gpus: number, usable: readonly [number, number]) => ({
   instanceType: `g6.${size}`,
@@ -64,7 +64,7 @@ const discovery = {
       nodeSelector: servingPool,
       instances: [instance('2xlarge', 8, 32, 1, [7, 27.1]), instance('12xlarge', 48, 192, 4, [46, 176.5])],
     },
-    cache: { enabled: true, claimName: claim, mountPath: '/mnt/models', redirectPolicy: true },
+    cache: { enabled: true, claimName: cacheClaim, mountPath: '/mnt/models', redirectPolicy: true },
     presets: {
       namespace: presetNamespace,
       labelSelector: 'agent-platform.giantswarm.io/serving-preset=true',
@@ -144,8 +144,34 @@ const volume = {
   storageClassName: 'cephfs',
 };
 
+const researchNamespace = 'research';
+
+/** Takes three of the GPUs of the large node: models that need two of them wait for another one. */
+const somebodysTraining = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'fine-tuning-0', namespace: researchNamespace },
+  spec: {
+    nodeName: 'gpu-l4-x4',
+    containers: [
+      {
+        name: 'trainer',
+        image: 'registry.example.com/research/trainer:1.4',
+        resources: { requests: { 'nvidia.com/gpu': '3' }, limits: { 'nvidia.com/gpu': '3' } },
+      },
+    ],
+    tolerations: [{ key: poolTaint.key, operator: 'Exists', effect: poolTaint.effect }],
+  },
+  status: {
+    phase: 'Running',
+    startTime: since,
+    conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: since }],
+    containerStatuses: [{ name: 'trainer', ready: true, restartCount: 0, state: { running: { startedAt: since } } }],
+  },
+};
+
 export const servingObjects = (): readonly object[] => [
-  ...[servingNamespace, presetNamespace, controllerNamespace].map(name => ({
+  ...[servingNamespace, presetNamespace, controllerNamespace, researchNamespace].map(name => ({
     apiVersion: 'v1',
     kind: 'Namespace',
     metadata: { name },
@@ -171,7 +197,7 @@ export const servingObjects = (): readonly object[] => [
       ...volume,
       capacity: { storage: '500Gi' },
       persistentVolumeReclaimPolicy: 'Retain',
-      claimRef: { kind: 'PersistentVolumeClaim', namespace: servingNamespace, name: claim },
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: servingNamespace, name: cacheClaim },
       csi: { driver: 'cephfs.csi.ceph.com', volumeHandle: 'vol-0a1b2c3d' },
     },
     status: { phase: 'Bound' },
@@ -179,7 +205,7 @@ export const servingObjects = (): readonly object[] => [
   {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { name: claim, namespace: servingNamespace },
+    metadata: { name: cacheClaim, namespace: servingNamespace },
     spec: { ...volume, resources: { requests: { storage: '500Gi' } }, volumeName: cacheVolume },
     status: { phase: 'Bound' },
   },
@@ -190,6 +216,7 @@ export const servingObjects = (): readonly object[] => [
     stringData: { token },
   },
   ...presetObjects(),
+  somebodysTraining,
 ];
 
 const serves = (name: string, model: string, node: string, gpus: number): ServedModel => ({
