@@ -207,8 +207,11 @@ test('that it cannot be unwired does not undo an unload', async () => {
 
 test('agents go on with another object of the same model', async () => {
   const wiring = fakeWiring();
-  await using world = await serving({ wiring, objects: worldOf({ more: served('twin', node) }) });
-  await world.load({ model: nova });
+  await using world = await serving({
+    wiring,
+    objects: worldOf({ more: [...served('nova-4b', node), ...served('twin', node)] }),
+  });
+  assert.equal((await world.send('POST models/wire', { model: 'nova-4b' })).status, 200);
   assert.equal((await world.send('POST models/unload', { model: 'nova-4b' })).status, 200);
   assert.match(wiring.wired.get(`kserve/${nova}`)?.endpoint ?? '', /\/twin\/v1$/);
   await world.send('POST models/unload', { model: 'twin' });
