@@ -295,6 +295,8 @@ test("nothing is wired on a read that is somebody else's, is going, or is not to
 test('after a restart nobody follows what comes up, and the reconciler makes it known when it is ready', async () => {
   const wiring = fakeWiring();
   await using world = await serving({ wiring });
+  // What the next process looks at the cache with is through at once.
+  world.lab.ends('mm-scan-', 'END\n');
   await world.load({ model: nova });
   await world.gateway.jobs.interrupt();
   assert.equal(world.jobs()[0]?.phase, 'failed');
