@@ -4,12 +4,16 @@ import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { cacheLocation, volumeOf } from '../nodes/cacheLocation.ts';
 import type { Recording } from '../recording.ts';
 import type { ServeFacts } from '../timeline.ts';
-import { stateAt } from './changes.ts';
+import { type State, stateAt } from './changes.ts';
 
 /** @param index of an instant there is */
-export function factsAt(recording: Recording, index: number): ServeFacts {
-  const { object: name, namespace, settings } = recording;
-  const { objects, denied, log } = stateAt(recording, index);
+export const factsAt = (recording: Recording, index: number): ServeFacts =>
+  factsOf(recording, stateAt(recording, index));
+
+export function factsOf(
+  { object: name, namespace, settings }: Omit<Recording, 'instants'>,
+  { objects, denied, log }: State,
+): ServeFacts {
   const ofKind = (kind: string) => objects.filter(each => each.kind === kind);
   const named = (kind: string, name: string | undefined) => ofKind(kind).find(({ metadata }) => metadata.name === name);
   const read = <T>(value: T, resource: string, place?: string): Read<T> => {
