@@ -28,7 +28,8 @@ interface ReplayOptions {
   print(line: string): void;
 }
 
-async function replay(recording: Recording, { speed, signal, width, print }: ReplayOptions): Promise<void> {
+/** Prints it line by line. */
+export async function replay(recording: Recording, { speed, signal, width, print }: ReplayOptions): Promise<void> {
   const { instants, object, namespace, about } = recording;
   const times = instants.map(({ at }) => at);
   const [first = 0] = times;

@@ -58,7 +58,12 @@ const ownSettings: { readonly [Name in keyof OwnSettings]: Setting<OwnSettings[N
 
 export const recordSettings: readonly Setting[] = [
   ...Object.values<Setting>(ownSettings),
-  ...recordedFlags.map((name): Setting => kserveFlags[name]),
+  ...recordedFlags.map(
+    (name): Setting =>
+      name === 'discoveryNamespace'
+        ? { ...kserveFlags[name], defaultMeans: 'that of served models' }
+        : kserveFlags[name],
+  ),
 ];
 
 /**

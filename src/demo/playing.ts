@@ -46,6 +46,8 @@ export interface PlayOptions {
 
 type Cluster = Pick<EmulatedCluster, 'put' | 'get' | 'update' | 'remove' | 'fault' | 'cutWatches' | 'logs'>;
 
+/** What the cluster would take care of itself. */
+const acting: readonly string[] = ['foregroundDeletion', 'orphan'];
 /** Holds an object that is being deleted until the recording says that it is gone. */
 const holder = 'model-manager.giantswarm.io/replay';
 
@@ -61,7 +63,8 @@ export async function playRecording(
   for (const [index, instant] of instants.entries()) {
     const last = instants[index - 1]?.at ?? instant.at;
     await clock.sleep((instant.at - last) / speed, signal);
-    const shift = clock.now() - instant.at;
+    // Objects have whole seconds. What is a moment too young gets older; what is too old at once would tell too much.
+    const shift = Math.ceil((clock.now() - instant.at) / 1000) * 1000;
     const objects = instant.objects.map(object => played(moved(object, shift) as KubernetesObject));
     const next = new Map(objects.map(object => [placeOf(object), object]));
     for (const [place, object] of before) if (!next.has(place)) gone(cluster, object);
@@ -83,7 +86,8 @@ const placeOf = ({ kind, metadata: { namespace = '', name } }: KubernetesObject)
 function played(object: KubernetesObject): KubernetesObject {
   const { ownerReferences, deletionGracePeriodSeconds, resourceVersion, ...metadata } = object.metadata;
   const { finalizers = [], deletionTimestamp } = metadata;
-  const held = deletionTimestamp === undefined ? finalizers : [...finalizers, holder];
+  const kept = finalizers.filter(each => !acting.includes(each));
+  const held = deletionTimestamp === undefined ? kept : [...kept, holder];
   return { ...object, metadata: { ...metadata, finalizers: held } };
 }
 

@@ -112,9 +112,9 @@ test('every time of an object is moved, as precise as it is written, and nothing
     firstTimestamp: null,
     status: { conditions: [{ lastTransitionTime: '2026-10-05T08:00:02Z', message: 'at 2026-10-05T08:00:02Z' }] },
   };
-  assert.deepEqual(moved(object, 61_500), {
+  assert.deepEqual(moved(object, 61_000), {
     metadata: { creationTimestamp: '2026-10-05T08:01:03Z', name: '2026-10-05T08:00:02Z' },
-    eventTime: '2026-10-05T08:01:03.714000Z',
+    eventTime: '2026-10-05T08:01:03.214551Z',
     firstTimestamp: null,
     status: { conditions: [{ lastTransitionTime: '2026-10-05T08:01:03Z', message: 'at 2026-10-05T08:00:02Z' }] },
   });

@@ -52,7 +52,11 @@ export function newsLines(before: Timeline | undefined, next: Timeline, elapsed:
   return lines.map(line => clipped(`${elapsedWords(elapsed)}  ${line}`.trimEnd(), width));
 }
 
-const said = ({ reason, message }: Step) => [reason, message].filter(Boolean).join(': ');
+/** Some messages repeat their reason. */
+const said = ({ reason, message }: Step) =>
+  [reason, reason && message?.startsWith(`${reason} `) ? message.slice(reason.length + 1) : message]
+    .filter(Boolean)
+    .join(': ');
 
 function detail(step: Step): string {
   const took = step.state === 'done' ? tookWords(step) : '';
@@ -66,17 +70,18 @@ function tookWords({ since, finishedAt, cached }: Step): string {
 
 const clipped = (line: string, width: number) => (line.length > width ? `${line.slice(0, width - 1)}…` : line);
 
-/** Where it is in the end: all steps, what the last of them says in full, and where it answers. */
+/** Where it is in the end: all steps, and what the one that it is at says in full. */
 export function summaryLines({ steps, phase, status, reason, message, node }: Timeline): string[] {
   const rows = steps.map(step => [words[step.name], states[step.state], tookWords(step)]);
-  const table = [['step', 'state', ''], ...rows].map(([step = '', state = '', took = '']) =>
+  const table = [['step', 'state', 'time'], ...rows].map(([step = '', state = '', took = '']) =>
     `  ${step.padEnd(20)} ${state.padEnd(12)} ${took}`.trimEnd(),
   );
-  const failed = steps.find(({ state }) => state === 'failed');
+  const at = steps.find(({ state }) => state === 'failed' || state === 'inProgress');
+  const why = (at && said(at)) || (message ?? reason);
   return [
     ...table,
     '',
     `${phase === 'ready' ? 'ready' : `${phase}, ${status}`}${node ? ` on ${node}` : ''}`,
-    ...[failed ? said(failed) : (message ?? reason ?? '')].filter(Boolean),
+    ...(why ? [why] : []),
   ];
 }

@@ -17,7 +17,7 @@ const fields: ReadonlySet<string> = new Set([
   'timeAdded',
 ]);
 
-/** The same data with all its times that much later, in milliseconds. Each keeps the precision it is written in. */
+/** The same data with all its times that much later, in milliseconds: whole seconds. Each keeps the precision it is written in. */
 export function moved(value: unknown, ms: number): unknown {
   if (Array.isArray(value)) return value.map(each => moved(each, ms));
   if (typeof value !== 'object' || value === null) return value;
@@ -29,11 +29,10 @@ export function moved(value: unknown, ms: number): unknown {
   );
 }
 
+/** `2026-10-05T08:00:02.214551Z`: times of an API server are in UTC. */
 function later(time: string, ms: number): string {
   const at = Date.parse(time);
-  if (Number.isNaN(at)) return time;
-  const written = new Date(at + ms).toISOString();
-  const fraction = /\.(\d+)/.exec(time)?.[1];
-  if (fraction === undefined) return written.replace(/\.\d+Z$/, 'Z');
-  return written.replace('Z', fraction.slice(3).replace(/\d/g, '0').concat('Z'));
+  if (Number.isNaN(at) || !time.endsWith('Z')) return time;
+  const seconds = new Date(at + ms).toISOString().slice(0, 19);
+  return `${seconds}${time.slice(19)}`;
 }

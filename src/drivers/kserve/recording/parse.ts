@@ -103,7 +103,10 @@ export function parseRecording(text: string): Read<Recording> {
     const [broken] = [...document.errors, ...document.warnings];
     if (broken) return { problem: wordsOf(broken) };
     const { data, error } = written.safeParse(document.toJS(), { reportInput: true });
-    if (!error) return { value: data };
+    if (!error) {
+      const { kind, version, ...recording } = data;
+      return { value: recording };
+    }
     const [issue] = error.issues as [z.core.$ZodIssue, ...z.core.$ZodIssue[]];
     return { problem: `line ${lineOf(document, lines, issue)}: ${issueWords(issue)}` };
   } catch (error) {
