@@ -35,7 +35,7 @@ for (const [name, object, expected] of [
       const answer = (await fetch(`${url}/api/v1/loaded?backend=kserve`).then(each => each.json())) as {
         models: Loaded[];
       };
-      row = answer.models.find(({ resource }) => resource === object);
+      row = answer.loaded.find(({ resource }) => resource === object);
       if (row?.status === expected.status && ('node' in expected ? row.node === expected.node : row.preset)) break;
     }
     for (const [field, value] of Object.entries(expected)) assert.equal(row?.[field as keyof Loaded], value, field);

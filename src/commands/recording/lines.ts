@@ -30,7 +30,7 @@ export function beginningOf({ instants, object }: Recording): number {
 }
 
 /** `+0:04:08` */
-export function elapsedWords(ms: number): string {
+function elapsedWords(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const two = (amount: number) => String(amount).padStart(2, '0');
   return `+${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;

@@ -20,7 +20,7 @@ export interface Recording {
 }
 
 /** What the timeline goes by besides objects. */
-export interface RecordedSettings {
+interface RecordedSettings {
   /** Such as `nvidia.com/gpu`. */
   readonly gpuResource: string;
   /** Milliseconds; 0 = for ever. */

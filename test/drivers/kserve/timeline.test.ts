@@ -84,3 +84,9 @@ function answered(recording: Recording, index: number): unknown {
     typeof value === 'string' ? value.replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+Z$/, '$1Z') : value,
   );
 }
+
+test('what an object without an address says of itself is read', () => {
+  const { facts } = instantOf('crash-loop', '03-back-off');
+  const [served] = servedModels({ objects: [facts.object], pods: [], presets: [], gpuResource: 'nvidia.com/gpu' });
+  assert.deepEqual([served?.ready, served?.reason], ['False', 'MinimumReplicasUnavailable']);
+});
