@@ -2,13 +2,12 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createCall } from '../call.ts';
 import { parseRecord } from '../config/recording.ts';
-import { ConfigError } from '../config/settings.ts';
 import { parseDiscovery } from '../drivers/kserve/discovery.ts';
 import { type Recorded, recordServe } from '../drivers/kserve/recording/recorder.ts';
 import { checkFlags, discoveryRefOf, settingsOf } from '../drivers/kserve/settings.ts';
 import type { Timeline } from '../drivers/kserve/timeline.ts';
 import { formatDuration } from '../drivers/kserve/units.ts';
-import { GatewayError, messageOf } from '../errors.ts';
+import { messageOf } from '../errors.ts';
 import { openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
@@ -77,8 +76,6 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
       }
       before = next;
     },
-  }).catch((error: unknown) => {
-    throw error instanceof GatewayError ? new ConfigError([error.message]) : error;
   });
   await writing;
   if (!recording) {

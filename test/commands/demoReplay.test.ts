@@ -33,7 +33,7 @@ for (const [name, object, expected] of [
     let row: Loaded | undefined;
     for (const end = performance.now() + 10_000; performance.now() < end; ) {
       const answer = (await fetch(`${url}/api/v1/loaded?backend=kserve`).then(each => each.json())) as {
-        models: Loaded[];
+        loaded: Loaded[];
       };
       row = answer.loaded.find(({ resource }) => resource === object);
       if (row?.status === expected.status && ('node' in expected ? row.node === expected.node : row.preset)) break;

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { newsLines } from '../../src/commands/recording/lines.ts';
 import { playedOf } from '../../src/commands/recording/played.ts';
 import { type EmulatedCluster, startCluster } from '../../src/demo/cluster.ts';
+import { kserveDefinitions } from '../../src/demo/kserve.ts';
 import { type PlayedRecording, playRecording } from '../../src/demo/playing.ts';
 import { factsAt, parseRecording, type Recording } from '../../src/drivers/kserve/recording.ts';
 import { type Timeline, timeline } from '../../src/drivers/kserve/timeline.ts';
@@ -20,6 +21,7 @@ async function clusterOf(t: TestContext): Promise<EmulatedCluster> {
   for (const name of ['model-serving', presetNamespace]) {
     cluster.put({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
+  for (const object of kserveDefinitions('model-serving')) cluster.put(object);
   return cluster;
 }
 
@@ -177,6 +179,26 @@ test('what cannot be recorded is a sentence, and no file is touched', async t =>
   assert.equal(await nobody.ended, 1);
   assert.match(nobody.out, /nothing was recorded: nova-4b was not served in model-serving/);
   assert.ok(!existsSync(join(path, 'new.yaml')));
+
+  const twins = ['twin-a', 'twin-b'].map(name => ({
+    apiVersion: 'serving.kserve.io/v1alpha2',
+    kind: 'LLMInferenceService',
+    metadata: { name, namespace: 'model-serving' },
+    spec: { model: { name: 'acme/twin' } },
+  }));
+  for (const twin of twins) cluster.put(twin);
+  const several = start(t, ['record', 'acme/twin', ...flags]);
+  assert.equal(await several.ended, 2);
+  assert.equal(several.err, 'several objects serve acme/twin; name one of twin-a, twin-b\n');
+
+  cluster.fault({ kind: 'answer', status: 403, resource: 'llminferenceservices.serving.kserve.io' });
+  const refused = start(t, ['record', 'nova-4b', ...flags]);
+  assert.equal(await refused.ended, 2);
+  assert.match(
+    refused.err,
+    /^nothing can be recorded: cannot list llminferenceservices.serving.kserve.io in namespace/,
+  );
+  assert.doesNotMatch(refused.err, /\n\s+at /);
 
   const missing = start(t, ['record', 'nova-4b', '--kubeconfig', join(path, 'none')]);
   assert.equal(await missing.ended, 2);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
 import {
@@ -162,4 +163,12 @@ test('what is no YAML, or no end of it, is a problem too', () => {
     assert.ok('problem' in read);
     assert.match(read.problem, words);
   }
+});
+
+test('the example in the documentation is a recording', () => {
+  const documentation = readFileSync(new URL('../../../docs/recordings.md', import.meta.url), 'utf8');
+  const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(documentation) ?? [];
+  const read = parseRecording(example);
+  assert.ok('value' in read, JSON.stringify(read));
+  assert.deepEqual(factsAt(read.value, 1).nodes, { problem: 'nodes is forbidden' });
 });

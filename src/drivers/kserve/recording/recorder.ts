@@ -1,6 +1,7 @@
 /** Puts a serve on record while it happens. */
 import type { Call } from '../../../call.ts';
-import { invalidRequest, messageOf } from '../../../errors.ts';
+import { ConfigError } from '../../../config/settings.ts';
+import { messageOf } from '../../../errors.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import type { Watches } from '../../../kubernetes/watches.ts';
@@ -50,7 +51,7 @@ const readyMs = 2_000;
 const failedMs = 10 * 60_000;
 const logLines = 200;
 
-/** Rejects with a `GatewayError` when several objects serve the model. */
+/** Rejects with a `ConfigError` when served models cannot be seen, or several objects serve the one that is meant. */
 export async function recordServe(options: RecorderOptions): Promise<Recorded> {
   const { watches, call, settings, reference } = options;
   const { signal } = call;
@@ -70,8 +71,7 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
   async function take(): Promise<Recorded['ending'] | undefined> {
     if (!sources.answered && Date.now() < patientUntil) return undefined;
     const sight = sources.look();
-    const unread = sight.denied.find(({ resource }) => resource === 'llminferenceservices');
-    if (unread) throw invalidRequest(`the object cannot be recorded: ${unread.message}`);
+    if (sight.problem && !recording) throw new ConfigError([`nothing can be recorded: ${sight.problem}`]);
     name ??= nameOf(sight, reference, settings);
     const object = sight.served.find(({ metadata }) => metadata.name === name);
     if (!object) {
@@ -90,8 +90,9 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
     recording ??= begun(object, sight, settings);
     const now = timeline(factsOf(recording, next), at);
     const changes = changesBetween(state, next);
+    // Some messages count the minutes: without a change only what they mean is news.
+    if (!changes && coarse(now) === coarse(last)) return endingAt(at);
     const isNews = wordsOf(now) !== wordsOf(last);
-    if (!changes && !isNews) return endingAt(at);
     recording = { ...recording, instants: [...recording.instants, { at, ...(changes ?? { objects: [], gone: [] }) }] };
     state = next;
     if (now.phase !== last?.phase) since = at;
@@ -122,8 +123,11 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
 
 /** What is told in a line: times alone are no news. */
 const wordsOf = (told: Timeline | undefined) =>
-  told &&
-  JSON.stringify([told.phase, told.steps.map(({ name, state, reason, message }) => [name, state, reason, message])]);
+  told && JSON.stringify([coarse(told), told.steps.map(({ message }) => message)]);
+
+/** Where it is, and why in a word. */
+const coarse = (told: Timeline | undefined) =>
+  told && JSON.stringify([told.phase, told.steps.map(({ state, reason }) => [state, reason])]);
 
 /** Resolves with the promise, after so long, or when the signal aborts. */
 function within(news: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
@@ -147,7 +151,7 @@ function nameOf({ served, seen }: Sight, reference: string, settings: KserveSett
   const serving = models.filter(({ model }) => model.toLowerCase() === reference.toLowerCase());
   if (serving.length > 1) {
     const names = serving.map(({ name }) => name).join(', ');
-    throw invalidRequest(`several objects serve ${reference}: name one of ${names}`);
+    throw new ConfigError([`several objects serve ${reference}; name one of ${names}`]);
   }
   return serving[0]?.name;
 }

@@ -36,6 +36,8 @@ const nodeClasses = ofCluster('karpenter.k8s.aws', 'ec2nodeclasses', 'EC2NodeCla
 export interface Sight {
   /** Every object of the serving namespace. */
   readonly served: readonly KubernetesObject[];
+  /** Why they are not known. */
+  readonly problem: string | undefined;
   readonly seen: Seen;
   readonly denied: readonly Denied[];
 }
@@ -115,6 +117,7 @@ export function openSources(
       const seen = Object.fromEntries(Object.entries(ours).map(([name, part]) => [name, objectsOf(part)]));
       return {
         served: objectsOf(served),
+        problem: served.source.current?.value ? undefined : (served.source.current?.error?.message ?? unanswered),
         seen: { ...(seen as unknown as Omit<Seen, 'storage'>), storage },
         denied: parts.flatMap(part => refusalOf(part) ?? []),
       };
