@@ -18,6 +18,12 @@ switch (command) {
   case 'demo':
     await (wantsHelp ? print(help => help.demoHelp(width())) : start(runDemo));
     break;
+  case 'record':
+    await (wantsHelp ? print(help => help.recordHelp(width())) : start(runRecord));
+    break;
+  case 'replay':
+    await (wantsHelp ? print(help => help.replayHelp(width())) : start(runReplay));
+    break;
   case 'cache-agent':
     await (wantsHelp ? print(help => help.cacheAgentHelp(width())) : start(runCacheAgent));
     break;
@@ -78,6 +84,16 @@ async function runServe(argv: string[]) {
 async function runDemo(argv: string[]) {
   const demo = await import('./commands/demo.ts');
   await demo.runDemo(argv);
+}
+
+async function runRecord(argv: string[]) {
+  const { runRecord } = await import('./commands/record.ts');
+  await runRecord(argv, process.env);
+}
+
+async function runReplay(argv: string[]) {
+  const { runReplay } = await import('./commands/replay.ts');
+  await runReplay(argv);
 }
 
 async function runCacheAgent(argv: string[]) {

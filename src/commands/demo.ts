@@ -1,20 +1,31 @@
 import type { Logger } from 'pino';
 import { buildableKinds } from '../backends/drivers.ts';
 import { parseServe } from '../config/parse.ts';
+import { parseDemo } from '../config/recording.ts';
 import type { ServeSettings } from '../config/settings.ts';
+import { presetNamespace } from '../demo/world/places.ts';
 import { startWorld, type World } from '../demo/world.ts';
 import { openServer } from '../kubernetes/access.ts';
 import { createLogger } from '../log.ts';
 import { runUntilStopped } from './process.ts';
+import { readRecording } from './recording/file.ts';
+import { flagsOf, playedOf } from './recording/played.ts';
 import { type Served, serve } from './serve.ts';
 
 /** Where the demo listens unless told otherwise: this machine only. */
 const usualAddress = '127.0.0.1:8080';
 
+/** Where its world has what the platform publishes of serving. */
+const places = { presetNamespace, discovery: 'agent-platform-model-serving' };
+
 /** Runs the real gateway against the emulated world. Takes the settings of `serve`, but none of its variables. */
 export async function runDemo(argv: readonly string[]): Promise<void> {
-  await using world = await startWorld();
-  const settings = settingsFor(world, argv);
+  const { replay, rest } = parseDemo(argv);
+  const recording = replay && (await readRecording(replay.file));
+  await using world = await startWorld(
+    recording ? { replay: { ...playedOf(recording, places), speed: replay.speed } } : {},
+  );
+  const settings = settingsFor(world, [...rest, ...(recording ? flagsOf(recording, places) : [])]);
   const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
   const served = await serveWorld(world, settings, log);
   console.log(greeting(served.url, settings.mcpPath, world.urls.lmstudio));

@@ -1,5 +1,6 @@
 /** What the command line says about itself, and the README's configuration table. */
 import { cacheAgentSettings } from './cacheAgent.ts';
+import { demoSettings, recordSettings, replaySettings } from './recording.ts';
 import { allSettings, isSwitch, type Setting, settingGroups } from './settings.ts';
 
 const examples = [
@@ -23,6 +24,8 @@ export function topHelp(width = 90): string {
     ...rows([
       ['serve', 'Serve your model servers; its settings are in `model-manager serve --help`.'],
       ['demo', 'Serve a made-up world of models: nothing to install, nothing to break.'],
+      ['record', 'Put on record how a model comes up in a cluster, in a file without secrets.'],
+      ['replay', 'Play such a file in the terminal, as fast as you like.'],
       ['cache-agent', 'Count the cache of models on a node of a cluster, for a gateway that asks.'],
       ['schema', 'Write the GraphQL schema and the OpenAPI document of this source tree; for maintainers.'],
     ]),
@@ -40,6 +43,7 @@ export function topHelp(width = 90): string {
 
 /** `model-manager demo --help`. */
 export function demoHelp(width = 90): string {
+  const room = Math.min(Math.max(width, 60), 100);
   return lines(
     ...wrap(
       'Serve a made-up Ollama, Lemonade and LM Studio on this machine, and a made-up cluster with kagent and ' +
@@ -47,13 +51,62 @@ export function demoHelp(width = 90): string {
       width,
     ),
     '',
-    'Usage: model-manager demo [settings]',
+    'Usage: model-manager demo [--replay FILE [--speed N]] [settings]',
+    '',
+    ...demoSettings.flatMap(describer(demoSettings, room)),
     '',
     ...wrap(
       'It listens on 127.0.0.1:8080; choose another address with --listen. All settings of `model-manager serve` apply ' +
         'but those that name backends or a cluster; its variables do not.',
       width,
     ),
+  );
+}
+
+/** `model-manager record --help`. */
+export function recordHelp(width = 90): string {
+  const room = Math.min(Math.max(width, 60), 100);
+  return lines(
+    ...wrap(
+      'Put on record how a model comes up in a cluster: the objects that its progress is told from, each time that one ' +
+        'changes, in one YAML file. Secrets are left out. A line is printed each time that it gets further.',
+      room,
+    ),
+    '',
+    'Usage: model-manager record OBJECT|MODEL [settings]',
+    '',
+    'Example:',
+    '  model-manager record nova-4b --output nova-4b.yaml',
+    '',
+    ...wrap(
+      'It waits for an LLMInferenceService of that name, or one that serves that model. It ends when the model is ready, ' +
+        'when it has failed for 10 minutes, when the object is gone, or with Ctrl-C; each time the file is complete. What ' +
+        'must not be read is on record as refused. Look at the file before you give it away.',
+      room,
+    ),
+    '',
+    ...recordSettings.flatMap(describer(recordSettings, room)),
+  );
+}
+
+/** `model-manager replay --help`. */
+export function replayHelp(width = 90): string {
+  const room = Math.min(Math.max(width, 60), 100);
+  const settings = Object.values<Setting>(replaySettings);
+  return lines(
+    ...wrap(
+      'Play a recording in the terminal: a line for each step that a model took on its way to its first answer, and how ' +
+        'long each took. Nothing else is needed, and nothing is asked of any cluster.',
+      room,
+    ),
+    '',
+    'Usage: model-manager replay FILE [--speed N]',
+    '',
+    'Examples:',
+    '  model-manager replay nova-4b.yaml',
+    '  model-manager replay nova-4b.yaml --speed max',
+    '',
+    ...settings.flatMap(describer(settings, room)),
   );
 }
 

@@ -73,7 +73,7 @@ export function parseCacheAgent(
 }
 
 /** The values of a table, each read with its own check. */
-const readTable = (
+export const readTable = (
   table: Readonly<Record<string, Setting>>,
   flags: ReadonlyMap<string, string>,
   env: Readonly<Record<string, string | undefined>>,
@@ -113,8 +113,16 @@ function readSetting(
   return check.parse(setting.default);
 }
 
-/** Flag → text as written, for the flags of the table. Everything else on the command line is a problem. */
-function readFlags(argv: readonly string[], known: readonly Setting[], problems: string[]): Map<string, string> {
+/**
+ * Flag → text as written, for the flags of the table. Everything else on the command line is a problem, but words that are
+ * no flags where `words` takes them.
+ */
+export function readFlags(
+  argv: readonly string[],
+  known: readonly Setting[],
+  problems: string[],
+  words?: string[],
+): Map<string, string> {
   const settings = new Map(known.map(setting => [setting.flag, setting]));
   const { tokens } = parseArgs({
     // Go's spelling has one dash. A value such as `-1` has no letter after it and is left alone.
@@ -130,7 +138,9 @@ function readFlags(argv: readonly string[], known: readonly Setting[], problems:
   let unknownAt = -2; // the word after an unknown flag is probably its value: one complaint is enough
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      if (token.index !== unknownAt + 1) problems.push(unexpectedWord(token.value, argv[token.index - 1]));
+      if (token.index === unknownAt + 1) continue;
+      if (words) words.push(token.value);
+      else problems.push(unexpectedWord(token.value, argv[token.index - 1]));
       continue;
     }
     if (token.kind === 'option-terminator') continue;

@@ -16,6 +16,7 @@ import { type EmulatedKubelet, startKubelet } from './kubelet.ts';
 import { startLemonade } from './lemonade.ts';
 import { type EmulatedLmstudio, startLmstudio } from './lmstudio.ts';
 import { type EmulatedOllama, startOllama } from './ollama.ts';
+import { type PlayedRecording, playRecording } from './playing.ts';
 import { kagentMs, kagentNamespace, namespace, objectsFor } from './world/cluster.ts';
 import * as onLemonade from './world/lemonade.ts';
 import * as onLmstudio from './world/lmstudio.ts';
@@ -41,7 +42,13 @@ export interface World extends AsyncDisposable {
   live(gatewayUrl: string, tell: (event: string) => void): Promise<void>;
 }
 
-export async function startWorld({ clock = realClock }: { readonly clock?: Clock } = {}): Promise<World> {
+export interface WorldOptions {
+  readonly clock?: Clock;
+  /** What happens in the cluster instead of its usual day, and how many times as fast as it did. */
+  readonly replay?: PlayedRecording & { readonly speed: number };
+}
+
+export async function startWorld({ clock = realClock, replay }: WorldOptions = {}): Promise<World> {
   const [ollama, lemonade, lmstudio, hub] = await Promise.all([
     startOllama({ models: onOllama.library, registry: onOllama.registry, clock }),
     // Room for one model beside the pinned one.
@@ -55,8 +62,13 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const volumes = { [serving.cacheVolume]: serving.cached };
   const kubelet = startKubelet(cluster, { clock, volumes, ...serving.pace });
-  const loading = startServing(cluster, { clock, kubelet, ...loadingOptions(serving.openedByToken) });
-  const karpenter = startKarpenter(cluster, { clock, ...scaling });
+  // What is played from a recording is moved by nobody else.
+  const machinery = replay
+    ? []
+    : [
+        startServing(cluster, { clock, kubelet, ...loadingOptions(serving.openedByToken) }),
+        startKarpenter(cluster, { clock, ...scaling }),
+      ];
   const closing = new AbortController();
 
   /** Again and again until the world is closed. */
@@ -67,6 +79,16 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
       } catch (error) {
         if (!closing.signal.aborted) throw error;
       }
+    }
+  }
+
+  async function play(recording: NonNullable<typeof replay>, tell: (event: string) => void) {
+    try {
+      tell('KServe: the recording begins');
+      await playRecording(cluster, recording, { speed: recording.speed, clock, signal: closing.signal });
+      tell('KServe: the recording is over; what it ended with stays');
+    } catch (error) {
+      if (!closing.signal.aborted) throw error;
     }
   }
 
@@ -95,15 +117,14 @@ export async function startWorld({ clock = realClock }: { readonly clock?: Clock
         repeat(() => dayOfOllama(ollama, story)),
         repeat(() => dayOfLemonade(story)),
         repeat(() => dayOfLmstudio(lmstudio, story)),
-        repeat(() => dayOfKserve(cluster, story)),
+        replay ? play(replay, tell) : repeat(() => dayOfKserve(cluster, story)),
       ]);
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
       kagent.stop();
-      loading.stop();
+      for (const each of machinery) each.stop();
       kubelet.stop();
-      karpenter.stop();
       await Promise.all([ollama, lemonade, lmstudio, hub, cluster].map(server => server.close()));
     },
   };

@@ -36,12 +36,13 @@ export function checkData<T>(data: unknown, schema: z.ZodType<T>): Read<T> {
 }
 
 /** `spec.kserve.gpuPool.instances[1].vcpu` */
-const pathOf = (path: readonly PropertyKey[]) =>
+export const pathOf = (path: readonly PropertyKey[]) =>
   path
     .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${String(part)}`))
     .join('');
 
-function issueInWords(issue: z.core.$ZodIssue): string {
+/** The issue of a check: `spec.model.id must be a string, got 5`. */
+export function issueInWords(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys')
     return `unknown field ${quoted(pathOf([...issue.path, issue.keys[0] as string]))}`;
   const where = pathOf(issue.path) || 'the whole';

@@ -43,7 +43,8 @@ test('a start that cannot be is a sentence without a stack, and the process ends
 });
 
 test('every command explains itself', async () => {
-  for (const argv of [['--help'], ['serve', '--help'], ['demo', '--help'], ['schema', '--help']]) {
+  for (const command of [[], ['serve'], ['demo'], ['record'], ['replay'], ['schema']]) {
+    const argv = [...command, '--help'];
     const { out, code } = await run(...argv);
     assert.match(out, /Usage: model-manager/, argv.join(' '));
     assert.equal(code, 0);

@@ -15,9 +15,9 @@ import { modelOfPreset } from './inventory/listing.ts';
 import { isManageable, managedByWords, serviceWords } from './ownership.ts';
 import type { ServingPreset } from './presets.ts';
 import type { Questions } from './questions.ts';
-import { llmInferenceServices, type ServedModel, servedAsLoaded, servedModels } from './served.ts';
+import { llmInferenceServices, readService, type ServedModel } from './served.ts';
+import { servedAlone } from './serves/alone.ts';
 import type { KserveSettings } from './settings.ts';
-import { timeline } from './timeline.ts';
 import { readValue } from './world/seen.ts';
 import type { Surroundings, World } from './world.ts';
 
@@ -50,31 +50,7 @@ export function createLoads(options: Options) {
   function entryOf(object: KubernetesObject, around: Surroundings): LoadedModel {
     const { name } = object.metadata;
     const listed = loaded.current?.value?.find(({ resource }) => resource === name);
-    return listed ?? beginning(object, around);
-  }
-
-  /** An object as it is listed while nothing is known but itself. */
-  function beginning(object: KubernetesObject, { settings, presets }: Surroundings): LoadedModel {
-    const served = readService(object, { presets, settings });
-    const nothing = { value: [] };
-    const { status, phase, steps } = timeline(
-      {
-        object,
-        pods: nothing,
-        events: nothing,
-        nodes: nothing,
-        nodeClaims: nothing,
-        karpenterEvents: nothing,
-        nodePools: nothing,
-        nodeClasses: nothing,
-        cache: { problem: 'not asked' },
-        settings,
-        weightsBytes: presets.find(each => each.name === served.preset)?.weightsBytes,
-      },
-      Date.now(),
-    );
-    const entry = servedAsLoaded(served, { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint }, []);
-    return { ...entry, status, phase, steps };
+    return listed ?? servedAlone(object, around, place);
   }
 
   /** The model of a preset as it is listed, or as the preset would bring it. */
@@ -121,7 +97,7 @@ export function createLoads(options: Options) {
             .servicesIn(settings.namespace)
             .seen(created, call.signal)
             .catch(() => {});
-          serving = beginning(created, around);
+          serving = servedAlone(created, around, place);
         } catch (error) {
           // Somebody was faster.
           const object = isTaken(error) && (await existing(call, settings, plan.preset));
@@ -138,15 +114,6 @@ export function createLoads(options: Options) {
 }
 
 const isTaken = (error: unknown) => error instanceof GatewayError && error.details?.reason === 'AlreadyExists';
-
-/** One object, without what its pods say. */
-function readService(
-  object: KubernetesObject,
-  { presets, settings: { gpuResource } }: Pick<Surroundings, 'presets' | 'settings'>,
-): ServedModel {
-  const [served] = servedModels({ objects: [object], pods: [], presets, gpuResource });
-  return served as ServedModel;
-}
 
 /** Throws `conflict` for an object that has the name of a preset and cannot be taken for what serves it. */
 function checkStanding(served: ServedModel, preset: Pick<ServingPreset, 'model'>): void {

@@ -7,6 +7,7 @@ import { isHubUri, parseReference } from './hub/reference.ts';
 import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from './labels.ts';
 import type { Served } from './nodes/reservations.ts';
 import { detailsOf, onlyPresetServing, type ServingPreset } from './presets.ts';
+import type { KserveSettings } from './settings.ts';
 import { nodeOf, speakingPods } from './timeline/pod.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -97,6 +98,15 @@ export function servedModels({ objects, pods, presets, gpuResource }: ServedFact
     .map(object => readServed(object, { presets, gpuResource, node: nodeOf(speaking.get(object.metadata.name)) }))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+/** One object, without what its pods say. */
+export const readService = (
+  object: KubernetesObject,
+  {
+    presets,
+    settings: { gpuResource },
+  }: { readonly presets: readonly ServingPreset[]; readonly settings: Pick<KserveSettings, 'gpuResource'> },
+): ServedModel => readServed(object, { presets, gpuResource, node: undefined });
 
 interface Known {
   readonly presets: readonly ServingPreset[];

@@ -8,12 +8,13 @@ import type { UnservePlan } from '../driver.ts';
 import { parseReference } from './hub/reference.ts';
 import type { Inventory } from './inventory.ts';
 import { isManageable, managedByWords, serviceWords } from './ownership.ts';
-import { llmInferenceServices, type ServedModel, servedAsLoaded, servedModels } from './served.ts';
+import { llmInferenceServices, type ServedModel, servedModels } from './served.ts';
+import { servedAlone } from './serves/alone.ts';
 import { readValue } from './world/seen.ts';
 import type { World } from './world.ts';
 
 interface Options {
-  readonly place: Pick<Parameters<typeof servedAsLoaded>[1], 'backend' | 'target'>;
+  readonly place: Parameters<typeof servedAlone>[2];
   readonly world: Pick<World, 'surroundings' | 'served'>;
   readonly client: Pick<KubernetesClient, 'list' | 'remove'>;
   readonly inventory: Pick<Inventory, 'unloaded' | 'rescan'>;
@@ -27,14 +28,20 @@ export function createUnloads({ place, world, client, inventory }: Options) {
     const { settings, presets } = await readValue(world.surroundings, call);
     const { namespace, gpuResource } = settings;
     const { items } = await client.list(call, llmInferenceServices, { namespace });
-    return { settings, presets, served: servedModels({ objects: items, pods: [], presets, gpuResource }) };
+    return {
+      settings,
+      presets,
+      objects: items,
+      served: servedModels({ objects: items, pods: [], presets, gpuResource }),
+    };
   }
 
   return {
     async planUnserve(call: Call, reference: string): Promise<UnservePlan> {
-      const { settings, presets, served } = await servedNow(call);
-      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
-      return { serving: meantBy(served, reference).map(each => servedAsLoaded(each, facts, [])) };
+      const { objects, served, ...around } = await servedNow(call);
+      const meant = new Set(meantBy(served, reference).map(({ name }) => name));
+      const going = objects.filter(({ metadata }) => meant.has(metadata.name));
+      return { serving: going.map(object => servedAlone(object, around, place)) };
     },
 
     async unserve(call: Call, { serving }: UnservePlan): Promise<InventoryRefresh> {

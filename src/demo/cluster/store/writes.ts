@@ -78,7 +78,7 @@ export function create(registry: Registry, kind: Kind, input: unknown, options: 
     creationTimestamp: (isDirect && given.creationTimestamp) || timestamp(now),
     generation: kind.counted ? 1 : undefined,
     resourceVersion: undefined,
-    deletionTimestamp: undefined,
+    deletionTimestamp: isDirect ? given.deletionTimestamp : undefined,
     deletionGracePeriodSeconds: undefined,
   });
   const whole = { ...input, metadata };
@@ -114,7 +114,10 @@ export function replace(registry: Registry, kind: Kind, input: unknown, options:
   const { managedFields = known.managedFields } = given;
   const next = options.subresource
     ? withFields(current, { status: input.status, metadata: withFields(known, { managedFields }) })
-    : withFields(input, { status: statusAfter(kind, current, input, options), metadata: settled(given, known) });
+    : withFields(input, {
+        status: statusAfter(kind, current, input, options),
+        metadata: settled(given, known, options),
+      });
   const object = finished(registry, kind, current, next, options);
   checkFinalizers(kind, current, object);
   if (options.dryRun || isDeepStrictEqual(comparable(object), comparable(current)))
@@ -223,14 +226,14 @@ function statusAfter(kind: Kind, current: KubernetesObject, input: KubernetesObj
 }
 
 /** What a client says of an object, with what is the server's to say. */
-const settled = (given: Metadata, known: Metadata): Metadata =>
+const settled = (given: Metadata, known: Metadata, { direct = false }: WriteOptions): Metadata =>
   withFields(given, {
     namespace: known.namespace,
     uid: known.uid,
-    creationTimestamp: known.creationTimestamp,
+    creationTimestamp: (direct && given.creationTimestamp) || known.creationTimestamp,
     generation: known.generation,
     resourceVersion: known.resourceVersion,
-    deletionTimestamp: known.deletionTimestamp,
+    deletionTimestamp: (direct && given.deletionTimestamp) || known.deletionTimestamp,
     deletionGracePeriodSeconds: known.deletionGracePeriodSeconds,
     managedFields: given.managedFields ?? known.managedFields,
   });

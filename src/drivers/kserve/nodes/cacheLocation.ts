@@ -19,6 +19,11 @@ export interface CacheLocation {
   readonly volumeRead: boolean;
 }
 
+/** What of the settings it depends on. */
+interface CacheSettings {
+  readonly cache: Pick<KserveSettings['cache'], 'claim' | 'nodes'>;
+}
+
 /** Whatever of it is not as it should be is as good as not there. */
 const claimView = z.looseObject({
   spec: z.looseObject({ volumeName: z.string().optional().catch(undefined) }).catch({}),
@@ -44,7 +49,7 @@ const volumeView = z.looseObject({
  * Without any look at the cluster: the operator said which nodes have the claim. Undefined when nobody said, and the claim
  * has to be read.
  */
-export function declaredLocation({ cache: { claim, nodes } }: KserveSettings): CacheLocation | undefined {
+export function declaredLocation({ cache: { claim, nodes } }: CacheSettings): CacheLocation | undefined {
   if (nodes.length === 0) return undefined;
   return { claim, state: 'bound', shared: false, nodes, zones: [], volumeRead: false };
 }
@@ -58,7 +63,7 @@ export const volumeOf = (claim: KubernetesObject | undefined): string | undefine
  * @param volume absent when it is not there, or must not be read: then it is taken as one that every node can mount
  */
 export function cacheLocation(
-  settings: KserveSettings,
+  settings: CacheSettings,
   claim: KubernetesObject | undefined,
   volume: KubernetesObject | undefined,
 ): CacheLocation {

@@ -13,9 +13,9 @@ const karpenter = (plural: string, kind: string): Resource => ({
   kind,
   namespaced: false,
 });
-const nodeClaims = karpenter('nodeclaims', 'NodeClaim');
-const nodePools = karpenter('nodepools', 'NodePool');
-const nodeClasses: Resource = {
+export const nodeClaims = karpenter('nodeclaims', 'NodeClaim');
+export const nodePools = karpenter('nodepools', 'NodePool');
+export const nodeClasses: Resource = {
   group: 'karpenter.k8s.aws',
   version: 'v1',
   plural: 'ec2nodeclasses',
