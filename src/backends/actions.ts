@@ -1,6 +1,6 @@
 import { type Call, detached } from '../call.ts';
-import type { Job, ModelConfigRef, PullProgress } from '../domain.ts';
-import type { PullRequest } from '../drivers/driver.ts';
+import type { InventoryRefresh, Job, Model, ModelConfigRef, PullProgress } from '../domain.ts';
+import type { LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
 import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import { unlessAborted } from '../live/source.ts';
@@ -11,7 +11,10 @@ import { backendOrDefault, findBackend, given, type Registry, requireCapability 
 import { type Found, findOn, resolveModel } from './resolve.ts';
 import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
 
-/** What callers can have done to models: each checks in the contract's order, acts, and leaves one line in the log. */
+/**
+ * What callers can have done to models. What is decided comes first, in the contract's order, and changes nothing: it is
+ * what a plan is made of. Then each acts, and leaves one line in the log.
+ */
 export interface Actions {
   readonly registry: Registry;
   readonly jobs: Jobs;
@@ -33,8 +36,16 @@ export interface PullInput {
   readonly node?: string | null | undefined;
 }
 
-/** Starts a pull, or joins the one that runs. Nothing about the model is checked here: an unknown one is a failed job. */
-export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+/** A pull that may begin. */
+interface DecidedPull {
+  readonly backend: Backend;
+  readonly request: PullRequest;
+  /** Whether the model is to be known to agents when it is there. */
+  readonly wire: boolean;
+}
+
+/** Nothing about the model is checked here: an unknown one is a failed job. */
+export function decidePull(actions: Actions, input: PullInput): DecidedPull {
   const { registry, wiring } = actions;
   const backend = backendOrDefault(registry, input.backend);
   const { driver, name } = backend;
@@ -42,28 +53,33 @@ export function pullModel(actions: Actions, call: Call, input: PullInput): { job
   if (input.wire) requireWiring(actions);
   if (input.wire && wiredWhenServed(driver))
     throw invalidRequest(`models on ${name} are wired when loaded (served), not when pulled`);
-  const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
-  return startPull(actions, call, backend, {
-    request,
+  return {
+    backend,
+    request: { model: input.model.trim(), preset: given(input.preset), node: given(input.node) },
     wire: wiring !== undefined && !wiredWhenServed(driver) && (input.wire ?? wiring.info.autoWire),
-    follow: work => driver.pull?.(work, request),
-  });
+  };
 }
 
-interface Pulling {
-  readonly request: PullRequest;
-  /** Whether the model is to be known to agents when it is there. */
-  readonly wire: boolean;
+/** Starts a pull, or joins the one that runs. */
+export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+  const { backend, request, wire } = decidePull(actions, input);
+  return startPull(actions, call, backend, { request, wire, follow: work => backend.driver.pull?.(work, request) });
+}
+
+interface Pulling extends Pick<DecidedPull, 'request' | 'wire'> {
   /** Downloads, or follows the download that goes on. */
   follow(work: Call): AsyncIterable<PullProgress> | undefined;
 }
 
+/** The job that a pull is. */
+export function jobOfPull({ backend: { name, driver }, request, wire }: DecidedPull) {
+  const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
+  return { ...request, type: 'pull', backend: name, key, wire } as const;
+}
+
 /** Starts the job that follows a download, or joins the one that runs for the same model. */
 export function startPull(actions: Actions, call: Call, backend: Backend, { request, wire, follow }: Pulling) {
-  const { name, driver } = backend;
-  const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
-  const spec = { ...request, type: 'pull', backend: name, key, wire } as const;
-  return actions.jobs.start(call, spec, async (work, report) => {
+  return actions.jobs.start(call, jobOfPull({ backend, request, wire }), async (work, report) => {
     backend.pulls.add(request.model);
     try {
       for await (const progress of follow(work) ?? []) report(progress);
@@ -105,10 +121,35 @@ function resolveToAct(registry: Registry, call: Call, reference: string, backend
 }
 
 export interface LoadInput {
-  /** A model reference, or the name of a preset that stands for one. */
-  readonly reference: string;
+  readonly model?: string | null | undefined;
+  /** Stands for a model where none is named. */
+  readonly preset?: string | null | undefined;
+  readonly node?: string | null | undefined;
   readonly backend?: string | null | undefined;
   readonly keepAlive?: string | null | undefined;
+}
+
+/** A load that may begin. */
+interface DecidedLoad extends Found {
+  readonly request: LoadRequest;
+  /** Where models are served as objects of their own. */
+  readonly serve: ServePlan | undefined;
+}
+
+export async function decideLoad(actions: Actions, call: Call, input: LoadInput): Promise<DecidedLoad> {
+  const { registry, defaultKeepAlive } = actions;
+  const asked = { model: given(input.model), preset: given(input.preset), node: given(input.node) };
+  const reference = asked.model ?? asked.preset;
+  if (!reference) throw invalidRequest('model or preset is required');
+  const named = findBackend(registry, input.backend);
+  if (named) requireCapability(named, 'load');
+  const found = await resolveToAct(registry, call, reference, input.backend);
+  const { backend, model } = found;
+  requireCapability(backend, 'load');
+  const request = { model: model.name, keepAlive: input.keepAlive?.trim() || defaultKeepAlive, listed: model };
+  const serve = await backend.driver.planServe?.(call, asked);
+  if (!serve) backend.driver.checkLoad?.(request);
+  return { backend, model, request, serve };
 }
 
 /**
@@ -116,13 +157,10 @@ export interface LoadInput {
  * a caller whose deadline passes gets the model as it is by then.
  */
 export async function loadModel(actions: Actions, call: Call, input: LoadInput): Promise<Found> {
-  const { registry, defaultKeepAlive } = actions;
-  const named = findBackend(registry, input.backend);
-  if (named) requireCapability(named, 'load');
-  const found = await resolveToAct(registry, call, input.reference.trim(), input.backend);
-  const { backend, model } = found;
-  requireCapability(backend, 'load');
-  const keepAlive = input.keepAlive?.trim() || defaultKeepAlive;
+  const { backend, model, request, serve } = await decideLoad(actions, call, input);
+  if (serve) return { backend, model: await serveModel(call, backend, serve) };
+  const found = { backend, model };
+  const { keepAlive } = request;
 
   const key = JSON.stringify([model.name, keepAlive]);
   let load = backend.loads.get(key);
@@ -131,7 +169,7 @@ export async function loadModel(actions: Actions, call: Call, input: LoadInput):
     load = (async () => {
       const facts = { backend: backend.name, model: model.name, keepAlive };
       try {
-        await backend.driver.load?.(work, { model: model.name, keepAlive, listed: model });
+        await backend.driver.load?.(work, request);
         work.log.info(facts, 'model loaded');
         await autoWire(actions, work, backend, model);
       } catch (error) {
@@ -150,6 +188,16 @@ export async function loadModel(actions: Actions, call: Call, input: LoadInput):
   return findOn(call, backend, model.name).catch(() => found);
 }
 
+/** Creates what is to serve a model, and answers it on its way. */
+async function serveModel(call: Call, backend: Backend, plan: ServePlan): Promise<Model> {
+  const { model, fit, serving } = plan;
+  try {
+    return { ...model, fit, running: serving ?? (await backend.driver.serve?.(call, plan)) };
+  } finally {
+    backend.changed();
+  }
+}
+
 /** Waits for the work until the call's deadline; true when that came first. */
 async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
   try {
@@ -161,36 +209,64 @@ async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
   }
 }
 
-export async function unloadModel(
-  { registry }: Actions,
-  call: Call,
-  input: { readonly model: string; readonly backend?: string | null | undefined },
-): Promise<Found> {
-  const found = await resolveToAct(registry, call, input.model.trim(), input.backend);
-  requireCapability(found.backend, 'unload');
-  await found.backend.driver.unload?.(call, found.model);
-  found.backend.changed();
-  call.log.info({ backend: found.backend.name, model: found.model.name }, 'model unloaded');
-  return found;
+interface UnloadInput {
+  readonly model: string;
+  readonly backend?: string | null | undefined;
 }
 
-/** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */
-export async function deleteModel(
-  { registry, wiring }: Actions,
-  call: Call,
-  input: {
-    readonly model: string;
-    readonly backend?: string | null | undefined;
-    readonly unwire?: boolean | null | undefined;
-  },
-): Promise<Found> {
+/** An unload that may begin. */
+interface DecidedUnload extends Found {
+  /** Where models are served as objects of their own. */
+  readonly unserve: UnservePlan | undefined;
+}
+
+export async function decideUnload({ registry }: Actions, call: Call, input: UnloadInput): Promise<DecidedUnload> {
+  const reference = input.model.trim();
+  const found = await resolveToAct(registry, call, reference, input.backend);
+  requireCapability(found.backend, 'unload');
+  return { ...found, unserve: await found.backend.driver.planUnserve?.(call, reference) };
+}
+
+interface Unloaded extends Found {
+  readonly inventory?: InventoryRefresh | undefined;
+}
+
+export async function unloadModel(actions: Actions, call: Call, input: UnloadInput): Promise<Unloaded> {
+  const { backend, model, unserve } = await decideUnload(actions, call, input);
+  const { driver } = backend;
+  const inventory = unserve && (await driver.unserve?.(call, unserve));
+  if (!unserve) await driver.unload?.(call, model);
+  backend.changed();
+  call.log.info({ backend: backend.name, model: model.name }, 'model unloaded');
+  return { backend, model, inventory };
+}
+
+interface DeleteInput extends UnloadInput {
+  readonly unwire?: boolean | null | undefined;
+}
+
+/** A removal that may begin. */
+interface DecidedDelete extends Found {
+  /** Whether what makes it known to agents goes first. */
+  readonly unwire: boolean;
+  /** Where there is more to it than the files. */
+  readonly remove: RemovePlan | undefined;
+}
+
+export async function decideDelete({ registry }: Actions, call: Call, input: DeleteInput): Promise<DecidedDelete> {
   const found = await resolveToAct(registry, call, input.model, input.backend);
   const { backend, model } = found;
   requireCapability(backend, 'delete');
-  await backend.driver.checkRemovable?.(call, model);
-  if (input.unwire ?? true) await wiring?.unwire(call, backend.name, model.name);
+  return { ...found, unwire: input.unwire ?? true, remove: await backend.driver.planRemove?.(call, model) };
+}
+
+/** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */
+export async function deleteModel(actions: Actions, call: Call, input: DeleteInput): Promise<DecidedDelete> {
+  const decided = await decideDelete(actions, call, input);
+  const { backend, model, unwire } = decided;
+  if (unwire) await actions.wiring?.unwire(call, backend.name, model.name);
   await backend.driver.remove?.(call, model);
   backend.changed();
   call.log.info({ backend: backend.name, model: model.name }, 'model deleted');
-  return found;
+  return decided;
 }

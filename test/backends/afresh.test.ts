@@ -19,7 +19,7 @@ test('who has something done reaches a host that is back at once, though looks a
     backend?.changed();
   }
   delete driver.script.models;
-  const { model } = await loadModel(gateway, call, { reference: 'a' });
+  const { model } = await loadModel(gateway, call, { model: 'a' });
   assert.equal(model.running?.name, 'a');
   await unloadModel(gateway, call, { model: 'a' });
 });

@@ -23,8 +23,8 @@ function gated() {
     });
   };
   const actions: Actions = { ...testGateway(), registry: registryOf([driver]) };
-  const load = (reference: string, { call = callOf(), keepAlive = '' } = {}) =>
-    loadModel(actions, call, { reference, keepAlive });
+  const load = (model: string, { call = callOf(), keepAlive = '' } = {}) =>
+    loadModel(actions, call, { model, keepAlive });
   return { driver, loads, load, begun: (count: number) => eventually(() => loads.length === count, `${count} loads`) };
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { GraphQLInt } from 'graphql';
 import type { GatewayError } from '../../src/errors.ts';
 import type { Operation, Variable } from '../../src/operations/load.ts';
-import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from '../../src/rest-compat/input.ts';
+import { askedByBody, askedByQuery, bodyFieldsOf } from '../../src/rest-compat/input.ts';
 import { type Route, routesOf } from '../../src/rest-compat/routes.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { refusalOf, serveRest } from '../support/rest.ts';
@@ -12,7 +12,7 @@ import { operations } from '../support/server.ts';
 const routes = routesOf(operations);
 const fields = bodyFieldsOf(routes);
 const routeOf = (name: string) => routes.find(route => route.operation.name === name) as Route;
-const read = (name: string, body: string) => variablesOfBody(routeOf(name), fields, body);
+const read = (name: string, body: string) => askedByBody(routeOf(name), fields, body).variables;
 
 test('a body becomes the variables that its route knows', () => {
   const table: [name: string, body: string, variables: object][] = [
@@ -124,7 +124,7 @@ test('a dry run that is asked for in a body is no dry run', async () => {
 test('an integer in a URL is a non-negative one, however large', () => {
   const limit = { name: 'limit', restName: 'limit', type: GraphQLInt } as unknown as Variable;
   const route = { operation: { variables: [limit] } as unknown as Operation } as Route;
-  const limitOf = (query: string) => variablesOfQuery(route, {}, new URLSearchParams(query)).limit;
+  const limitOf = (query: string) => askedByQuery(route, {}, new URLSearchParams(query)).variables.limit;
   assert.equal(limitOf(''), undefined);
   assert.equal(limitOf('limit=0'), 0);
   assert.equal(limitOf('limit=007'), 7);

@@ -225,15 +225,14 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return `${directory}:${revision}`;
     },
     pull: pulls.pull,
+    planPull: pulls.plan,
     async unfinished(call) {
       const { discovery } = await readValue(world.configured, call);
       // Without the document another namespace may be looked at than downloads were begun in.
       if (discovery.state === 'unreadable') throw unavailable(`discovery: ${discovery.problem}`);
       return pulls.unfinished(call);
     },
-    async checkRemovable(call, model) {
-      await directoryToRemove(call, model);
-    },
+    planRemove: async (call, model) => inventory.planRemove(call, await directoryToRemove(call, model), model.node),
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 
     checkFit: questions.checkFit,
