@@ -15,16 +15,12 @@ interface Asked {
 
 /** What a GET or DELETE asks. */
 export function askedByQuery(route: Route, captured: Readonly<Record<string, string>>, query: URLSearchParams): Asked {
-  const text = route.rest.dryRun && query.get(dryRunName);
-  const dryRun = text && booleans.get(text.toLowerCase());
-  if (typeof text === 'string' && dryRun === undefined) throw notABoolean(dryRunName, text);
-  return { variables: variablesOfQuery(route, captured, query), dryRun: dryRun === true };
+  const texts = route.rest.dryRun ? query.getAll(dryRunName) : [];
+  const wrong = texts.find(text => !/^(true|false)$/i.test(text));
+  if (wrong !== undefined) throw notABoolean(dryRunName, wrong);
+  const dryRun = texts.some(text => text.toLowerCase() === 'true');
+  return { variables: variablesOfQuery(route, captured, query), dryRun };
 }
-
-const booleans = new Map([
-  ['true', true],
-  ['false', false],
-]);
 
 /** The variables of a GET or DELETE: what its path captured, and its query. */
 function variablesOfQuery(
