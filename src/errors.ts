@@ -53,6 +53,8 @@ export const jobNotFound = (id: string) => new GatewayError('not_found', `job no
 export const unsupported = (what: string, options?: Options) =>
   new GatewayError('unsupported', `operation not supported: ${what}`, options);
 export const conflict = (what: string, options?: Options) => new GatewayError('conflict', `conflict: ${what}`, options);
+export const doesNotFit = (what: string, options?: Options) =>
+  new GatewayError('does_not_fit', `model does not fit: ${what}`, options);
 export const unavailable = (what: string, options?: Options) =>
   new GatewayError('unavailable', `backend unavailable: ${what}`, options);
 export const backendError = (what: string, options?: Options) => new GatewayError('backend_error', what, options);

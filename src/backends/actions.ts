@@ -1,14 +1,14 @@
 import { type Call, detached } from '../call.ts';
-import type { InventoryRefresh, Job, Model, ModelConfigRef, PullProgress } from '../domain.ts';
-import type { LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
+import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
+import type { FitRequest, LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
 import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
-import { unlessAborted } from '../live/source.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
-import { type Backend, isTimeUp } from './backend.ts';
+import { type Backend, isLate } from './backend.ts';
 import type { Documents } from './documents/registration.ts';
-import { backendOrDefault, findBackend, given, type Registry, requireCapability } from './registry.ts';
+import { backendOrDefault, findBackend, given, namedOrOnly, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
+import { serveModel, unserveModel } from './serving.ts';
 import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
 
 /**
@@ -115,14 +115,20 @@ async function wirePulled(
  * The model to do something to. Who has something done wants it tried: what is only remembered of a backend that failed is
  * no answer to that.
  */
-function resolveToAct(registry: Registry, call: Call, reference: string, backend: string | null | undefined) {
+function resolveToAct(
+  registry: Registry,
+  call: Call,
+  reference: string,
+  backend: string | null | undefined,
+  preset?: string,
+) {
   for (const each of registry.backends) if (each.models.current?.value?.errors.length) each.changed();
-  return resolveModel(call, registry, reference, backend);
+  return resolveModel(call, registry, reference, backend, preset);
 }
 
 export interface LoadInput {
   readonly model?: string | null | undefined;
-  /** Stands for a model where none is named. */
+  /** The preset to serve it by, on backends that have presets; alone it stands for its model. */
   readonly preset?: string | null | undefined;
   readonly node?: string | null | undefined;
   readonly backend?: string | null | undefined;
@@ -130,26 +136,37 @@ export interface LoadInput {
 }
 
 /** A load that may begin. */
-interface DecidedLoad extends Found {
-  readonly request: LoadRequest;
-  /** Where models are served as objects of their own. */
-  readonly serve: ServePlan | undefined;
+type DecidedLoad = DecidedServe | (Found & { readonly request: LoadRequest; readonly serve?: undefined });
+
+/** One on a backend that serves models as objects of their own. */
+export interface DecidedServe {
+  readonly backend: Backend;
+  readonly asked: FitRequest;
+  readonly serve: ServePlan;
 }
 
 export async function decideLoad(actions: Actions, call: Call, input: LoadInput): Promise<DecidedLoad> {
   const { registry, defaultKeepAlive } = actions;
   const asked = { model: given(input.model), preset: given(input.preset), node: given(input.node) };
   const reference = asked.model ?? asked.preset;
-  if (!reference) throw invalidRequest('model or preset is required');
+  if (reference === undefined) throw invalidRequest('model or preset is required');
   const named = findBackend(registry, input.backend);
   if (named) requireCapability(named, 'load');
-  const found = await resolveToAct(registry, call, reference, input.backend);
-  const { backend, model } = found;
+  const only = namedOrOnly(registry, input.backend);
+  const serving = async (backend: Backend) => {
+    const serve = await backend.driver.planServe?.(call, asked);
+    return serve && { backend, asked, serve };
+  };
+  // Such a backend looks by its own rules.
+  const served = only && (await serving(only));
+  if (served) return served;
+  const { backend, model } = await resolveToAct(registry, call, reference, input.backend, asked.preset);
   requireCapability(backend, 'load');
+  const resolved = await serving(backend);
+  if (resolved) return resolved;
   const request = { model: model.name, keepAlive: input.keepAlive?.trim() || defaultKeepAlive, listed: model };
-  const serve = await backend.driver.planServe?.(call, asked);
-  if (!serve) backend.driver.checkLoad?.(request);
-  return { backend, model, request, serve };
+  backend.driver.checkLoad?.(request);
+  return { backend, model, request };
 }
 
 /**
@@ -157,8 +174,10 @@ export async function decideLoad(actions: Actions, call: Call, input: LoadInput)
  * a caller whose deadline passes gets the model as it is by then.
  */
 export async function loadModel(actions: Actions, call: Call, input: LoadInput): Promise<Found> {
-  const { backend, model, request, serve } = await decideLoad(actions, call, input);
-  if (serve) return { backend, model: await serveModel(call, backend, serve) };
+  const decided = await decideLoad(actions, call, input);
+  const { backend, serve } = decided;
+  if (serve) return { backend, model: await serveModel(actions, call, decided) };
+  const { model, request } = decided;
   const found = { backend, model };
   const { keepAlive } = request;
 
@@ -188,57 +207,50 @@ export async function loadModel(actions: Actions, call: Call, input: LoadInput):
   return findOn(call, backend, model.name).catch(() => found);
 }
 
-/** Creates what is to serve a model, and answers it on its way. */
-async function serveModel(call: Call, backend: Backend, plan: ServePlan): Promise<Model> {
-  const { model, fit, serving } = plan;
-  try {
-    return { ...model, fit, running: serving ?? (await backend.driver.serve?.(call, plan)) };
-  } finally {
-    backend.changed();
-  }
-}
-
-/** Waits for the work until the call's deadline; true when that came first. */
-async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
-  try {
-    await unlessAborted(work, call.signal);
-    return false;
-  } catch (error) {
-    if (isTimeUp(error) && error === call.signal.reason) return true;
-    throw error;
-  }
-}
-
 interface UnloadInput {
   readonly model: string;
   readonly backend?: string | null | undefined;
 }
 
 /** An unload that may begin. */
-interface DecidedUnload extends Found {
-  /** Where models are served as objects of their own. */
-  readonly unserve: UnservePlan | undefined;
+type DecidedUnload = DecidedUnserve | (Found & { readonly unserve?: undefined });
+
+/** One on a backend that serves models as objects of their own. */
+export interface DecidedUnserve {
+  readonly backend: Backend;
+  readonly unserve: UnservePlan;
 }
 
 export async function decideUnload({ registry }: Actions, call: Call, input: UnloadInput): Promise<DecidedUnload> {
   const reference = input.model.trim();
+  const only = namedOrOnly(registry, input.backend);
+  const unserving = async (backend: Backend) => {
+    const unserve = await backend.driver.planUnserve?.(call, reference);
+    return unserve && { backend, unserve };
+  };
+  const served = only && (await unserving(only));
+  if (served) return served;
   const found = await resolveToAct(registry, call, reference, input.backend);
   requireCapability(found.backend, 'unload');
-  return { ...found, unserve: await found.backend.driver.planUnserve?.(call, reference) };
+  return (await unserving(found.backend)) ?? found;
 }
 
-interface Unloaded extends Found {
+/** What became of an unload. */
+export interface Unloaded {
+  readonly backend: Backend;
+  /** Of what was served by objects of its own, which are going now. */
   readonly inventory?: InventoryRefresh | undefined;
 }
 
 export async function unloadModel(actions: Actions, call: Call, input: UnloadInput): Promise<Unloaded> {
-  const { backend, model, unserve } = await decideUnload(actions, call, input);
-  const { driver } = backend;
-  const inventory = unserve && (await driver.unserve?.(call, unserve));
-  if (!unserve) await driver.unload?.(call, model);
+  const decided = await decideUnload(actions, call, input);
+  const { backend, unserve } = decided;
+  if (unserve) return { backend, inventory: await unserveModel(actions, call, decided) };
+  const { model } = decided;
+  await backend.driver.unload?.(call, model);
   backend.changed();
   call.log.info({ backend: backend.name, model: model.name }, 'model unloaded');
-  return { backend, model, inventory };
+  return { backend };
 }
 
 interface DeleteInput extends UnloadInput {

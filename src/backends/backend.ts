@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
-import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset } from '../domain.ts';
+import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset, WirableModel, WiringResult } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { asGatewayError, backendError, GatewayError, isTimeout, messageOf, timedOut } from '../errors.ts';
 import { createCell } from '../live/cell.ts';
@@ -8,7 +8,7 @@ import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import { type PolledSource, poll } from '../live/poll.ts';
 import { keepRows, keepValue } from '../live/rows.ts';
-import type { Observation, Source } from '../live/source.ts';
+import { type Observation, type Source, unlessAborted } from '../live/source.ts';
 import { steady } from '../live/steady.ts';
 import type { Known } from '../wiring/wiring.ts';
 import { createCircuit } from './circuit.ts';
@@ -32,6 +32,8 @@ export interface Backend {
   readonly loads: Map<string, Promise<void>>;
   /** References being pulled. */
   readonly pulls: Set<string>;
+  /** Wirings that reads of its loaded models began, and those that failed not long ago: `until` when, in ms of the clock. */
+  readonly wirings: Map<string, { readonly result: Promise<WiringResult>; until: number }>;
   /** Something was done to it: what was seen before is outdated. */
   changed(): void;
 }
@@ -165,11 +167,16 @@ export function createBackend(
         return keepSame(previous, { rows: keepRows(modelName)(previous?.rows, joined), errors });
       },
     ),
-    loaded: derive<[readonly LoadedModel[]], Rows<LoadedModel>>([memory], ([seen]) => toRows(seen)),
+    loaded: derive<[readonly LoadedModel[], Known], Rows<LoadedModel>>([memory, known], ([seen, agents], previous) => {
+      const { rows, errors } = toRows(seen);
+      const joined = loadedWithAgents(driver, rows, agents.value);
+      return joined === rows ? { rows, errors } : { rows: keepRows(loadedKey)(previous?.rows, joined), errors };
+    }),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
     presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => toRows(seen)),
     loads,
     pulls,
+    wirings: new Map(),
     changed() {
       circuit.retry();
       outdate();
@@ -211,6 +218,23 @@ function withAgents(driver: Driver, models: readonly Model[], known: Known | und
   });
 }
 
+/** A loaded model as agents are to know it, where it is served by an object of its own. */
+export function loadedWirable(driver: Driver, { name, resource }: LoadedModel): WirableModel | undefined {
+  if (resource === undefined) return undefined;
+  const access = driver.agentAccess({ backend: driver.name, name, path: resource });
+  return access?.object === resource ? { backend: driver.name, reference: name, access } : undefined;
+}
+
+/** Loaded models with what agents know them by, where each is served by an object of its own. */
+function loadedWithAgents(driver: Driver, rows: readonly LoadedModel[], known: Known | undefined) {
+  if (!known || known.refs.length === 0 || rows.every(({ resource }) => resource === undefined)) return rows;
+  return rows.map(row => {
+    const wirable = loadedWirable(driver, row);
+    const modelConfig = wirable && known.of(wirable);
+    return modelConfig ? { ...row, modelConfig } : row;
+  });
+}
+
 /** Whether this is how a signal says that time is up. */
 export const isTimeUp = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
 
@@ -233,4 +257,15 @@ export async function readValue<T>(source: Source<T>, call: Call): Promise<T> {
   const { value, error } = await readSource(source, call);
   if (error || value === undefined) throw error ?? new Error('a source was read before it saw anything');
   return value;
+}
+
+/** Waits for the work until the call's deadline; true when that came first. */
+export async function isLate(work: Promise<void>, call: Call): Promise<boolean> {
+  try {
+    await unlessAborted(work, call.signal);
+    return false;
+  } catch (error) {
+    if (isTimeUp(error) && error === call.signal.reason) return true;
+    throw error;
+  }
 }

@@ -4,8 +4,8 @@
  */
 import type { Call } from '../call.ts';
 import type { Deletion, LoadedModel, Model, Plan } from '../domain.ts';
-import type { PullRequest } from '../drivers/driver.ts';
-import { GatewayError } from '../errors.ts';
+import type { PullRequest, UnservePlan } from '../drivers/driver.ts';
+import { GatewayError, messageOf } from '../errors.ts';
 import {
   type Actions,
   decideDelete,
@@ -18,6 +18,7 @@ import {
 } from './actions.ts';
 import type { Backend } from './backend.ts';
 import { findOn } from './resolve.ts';
+import { isForgotten } from './serving.ts';
 import { planWiring, wirableOf, wiredByLoad } from './wiring.ts';
 
 /** Beyond the refusals of a pull, it throws what its job would fail with before anything is downloaded, where that is known. */
@@ -40,9 +41,11 @@ export async function planPull(actions: Actions, call: Call, input: PullInput): 
 }
 
 export async function planLoad(actions: Actions, call: Call, input: LoadInput): Promise<Plan> {
-  const { backend, model, request, serve } = await decideLoad(actions, call, input);
+  const decided = await decideLoad(actions, call, input);
+  const { backend, serve } = decided;
   const { driver, name } = backend;
   if (!serve) {
+    const { model, request } = decided;
     const { manifests, deletes, wiring } = await planWiring(actions, call, wiredByLoad(actions, driver, model));
     const state = { present: isThere(model), loaded: model.running !== undefined, keepAlive: request.keepAlive };
     return { backend: name, model: model.name, ...state, manifests, wiring, deletes: someOf(deletes) };
@@ -68,14 +71,27 @@ export async function planUnload(
   call: Call,
   input: Parameters<typeof decideUnload>[2],
 ): Promise<Plan> {
-  const { backend, model, unserve } = await decideUnload(actions, call, input);
-  return {
-    backend: backend.name,
-    model: input.model.trim(),
-    loaded: unserve !== undefined || model.running !== undefined,
-    manifests: [],
-    deletes: unserve?.serving.map(objectOf),
-  };
+  const decided = await decideUnload(actions, call, input);
+  const { backend, unserve } = decided;
+  const names = { backend: backend.name, model: input.model.trim(), manifests: [] };
+  if (!unserve) return { ...names, loaded: decided.model.running !== undefined };
+  const objects = unserve.serving.map(objectOf);
+  return { ...names, loaded: true, deletes: [...objects, ...(await forgotten(actions, call, backend, unserve))] };
+}
+
+/** What agents know of what goes. An unload does not wait for that, so what cannot be read is left out. */
+async function forgotten({ wiring }: Actions, call: Call, backend: Backend, plan: UnservePlan): Promise<Deletion[]> {
+  const models = [...new Set(plan.serving.map(({ name }) => name))].filter(each => isForgotten(backend, plan, each));
+  const known = models.map(async model => {
+    try {
+      return (await wiring?.planUnwire(call, backend.name, model)) ?? [];
+    } catch (error) {
+      if (call.signal.aborted) throw error;
+      call.log.debug({ backend: backend.name, model, error: messageOf(error) }, 'what agents know cannot be read');
+      return [];
+    }
+  });
+  return (await Promise.all(known)).flat();
 }
 
 export async function planDelete(

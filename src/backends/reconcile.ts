@@ -74,7 +74,10 @@ async function pass({ registry, wiring, jobs }: ReconcilerOptions, call: Call): 
   const known = await readValue(wiring.known, call);
   for (const backend of backends) {
     const listed = wiredWhenServed(backend.driver) ? await servedBy(backend, call) : [];
-    const models = [...moved(backend, known, listed), ...unknownOf(backend, known, listed, jobs)];
+    const loading = loadsOf(backend, jobs);
+    const models = [...moved(backend, known, listed), ...unknownOf(backend, known, listed)].filter(
+      model => !loading(model),
+    );
     for (const model of models) {
       const wirable = wirableOf(backend.driver, model);
       if (!wirable) continue;
@@ -103,12 +106,20 @@ function moved({ name, driver }: Backend, known: Known, listed: readonly Model[]
   });
 }
 
-/** Models that are ready and that agents do not know. A load that is under way sees to its own. */
-function unknownOf({ name, driver }: Backend, known: Known, listed: readonly Model[], jobs: Jobs): Model[] {
-  const loading = jobs.store.list().filter(job => job.type === 'load' && job.backend === name && !isFinished(job));
-  return listed.filter(model => {
+/** Models that are ready and that agents do not know. */
+const unknownOf = ({ driver }: Backend, known: Known, listed: readonly Model[]): Model[] =>
+  listed.filter(model => {
     const wirable = wirableOf(driver, model);
-    if (model.running?.status !== 'Ready' || !wirable || known.of(wirable)) return false;
-    return !loading.some(job => driver.find([model], job.model));
+    return model.running?.status === 'Ready' && wirable && !known.of(wirable);
   });
+
+/** Whether a load of a model is under way: that sees to its own. */
+function loadsOf({ name, driver }: Backend, jobs: Jobs): (model: Model) => boolean {
+  const loads = jobs.store.list().filter(job => job.type === 'load' && job.backend === name && !isFinished(job));
+  return model => {
+    const object = driver.agentAccess(model)?.object;
+    return loads.some(({ resource, model: reference }) =>
+      resource === undefined ? driver.find([model], reference) !== undefined : resource === object,
+    );
+  };
 }

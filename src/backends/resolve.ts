@@ -30,8 +30,13 @@ async function lookUp(call: Call, backend: Backend, reference: string): Promise<
 }
 
 /** The same, or the model that a preset of the backend would bring. */
-const lookUpOrOffered = async (call: Call, backend: Backend, reference: string): Promise<Model | undefined> =>
-  (await lookUp(call, backend, reference)) ?? backend.driver.offered?.(call, reference);
+const lookUpOrOffered = async (
+  call: Call,
+  backend: Backend,
+  reference: string,
+  preset?: string,
+): Promise<Model | undefined> =>
+  (await lookUp(call, backend, reference)) ?? backend.driver.offered?.(call, reference, preset);
 
 /** The listed model of that name on the one backend that is asked. */
 export const findOn = (call: Call, backend: Backend, reference: string): Promise<Found> =>
@@ -48,21 +53,22 @@ async function foundOn(backend: Backend, reference: string, looked: Promise<Mode
  * The model a reference names. With one backend that one answers; with several, all are asked: the only one that has it
  * wins even when another fails, two that have it are a conflict, and nobody having it is `not_found` only when everybody
  * could say so. A backend that calls the reference invalid ends the matter at once. What a backend does not list may be
- * what one of its presets would bring.
+ * what one of its presets would bring: the named one, where one is named.
  */
 export async function resolveModel(
   call: Call,
   registry: Registry,
   reference: string,
   name: string | null | undefined,
+  preset?: string,
 ): Promise<Found> {
   const named = namedOrOnly(registry, name);
-  if (named) return foundOn(named, reference, lookUpOrOffered(call, named, reference));
+  if (named) return foundOn(named, reference, lookUpOrOffered(call, named, reference, preset));
 
   const asked = await answersInTime(
     registry.backends.map(async (backend): Promise<Answer> => {
       try {
-        return { backend, model: await lookUpOrOffered(call, backend, reference) };
+        return { backend, model: await lookUpOrOffered(call, backend, reference, preset) };
       } catch (error) {
         if (error instanceof GatewayError && error.code !== 'invalid_request') return { backend, error };
         throw error;

@@ -3,6 +3,7 @@ import type { Model, ModelConfigRef, WirableModel, WiringResult } from '../domai
 import type { Driver } from '../drivers/driver.ts';
 import { conflict, invalidRequest, messageOf, quoted, unlessMissing, unsupported } from '../errors.ts';
 import { isObjectName } from '../kubernetes/resource.ts';
+import { createTurns } from '../live/turns.ts';
 import type { ApiKey, WiringPlan, WiringTarget } from '../wiring/wiring.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
@@ -47,6 +48,9 @@ export async function autoWire(actions: Actions, call: Call, { driver }: Backend
   }
 }
 
+/** One at a time for each model: loads, readers and the reconciler may all want it known at the same moment. */
+const turns = createTurns();
+
 /** Makes a model known to agents, and leaves the line in the log that every mutation has. */
 export async function wireAndTell(
   wiring: WiringTarget,
@@ -54,14 +58,15 @@ export async function wireAndTell(
   wirable: WirableModel,
   apiKey?: ApiKey,
 ): Promise<ModelConfigRef> {
-  const modelConfig = await wiring.wire(call, wirable, apiKey);
+  const key = JSON.stringify([wirable.backend, wirable.reference]);
+  const modelConfig = await turns(key, call.signal, () => wiring.wire(call, wirable, apiKey));
   const { backend, reference: model } = wirable;
   call.log.info({ backend, model, modelConfig: modelConfig.name }, 'model wired');
   return modelConfig;
 }
 
 /** What a load waits for its wiring, in milliseconds. */
-const autoWireMs = 5_000;
+export const autoWireMs = 5_000;
 const briefly = (call: Call) => detached(call, AbortSignal.any([call.signal, AbortSignal.timeout(autoWireMs)]));
 
 interface PlannedWiring extends Pick<WiringPlan, 'manifests' | 'deletes'> {

@@ -138,10 +138,11 @@ export interface Driver {
   /** The listed model that a reference names, by the backend's own rules. */
   find(models: readonly Model[], reference: string): Model | undefined;
   /**
-   * What a reference that names no listed model stands for: the model that a preset would bring. Throws `invalid_request`
-   * where several presets could be meant. Has `presets`, where those can be named in place of models.
+   * What a reference that names no listed model stands for: the model that a preset would bring, the named one where one is
+   * named. Throws `invalid_request` where several presets could be meant, and `not_found` for a named one there is not. Has
+   * `presets`, where those can be named in place of models.
    */
-  offered?(call: Call, reference: string): Promise<Model | undefined>;
+  offered?(call: Call, reference: string, preset?: string): Promise<Model | undefined>;
 
   /** How agents reach a model; undefined while nothing serves it. */
   agentAccess(model: Model): AgentAccess | undefined;
@@ -170,8 +171,8 @@ export interface Driver {
   planServe?(call: Call, request: FitRequest): Promise<ServePlan>;
   /** Creates what the plan has; answers it on its way. */
   serve?(call: Call, plan: ServePlan): Promise<LoadedModel>;
-  /** Resolves to the model as soon as it answers requests; throws when it is gone before, or never comes up. */
-  whenServed?(call: Call, plan: ServePlan): Promise<Model>;
+  /** Resolves to how agents reach the model as soon as it answers requests; throws when it is gone before, or not in time. */
+  whenServed?(call: Call, plan: ServePlan): Promise<AgentAccess>;
   /**
    * In the place of `unload`. `reference`: a model, an object or a preset. Throws `not_found` where nothing serves it and
    * `conflict` where one of those that do is somebody else's.

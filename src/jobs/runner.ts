@@ -15,6 +15,8 @@ export interface JobSpec {
   readonly wire: boolean;
   readonly node?: string | undefined;
   readonly preset?: string | undefined;
+  /** The object that it follows. */
+  readonly resource?: string | undefined;
 }
 
 /**

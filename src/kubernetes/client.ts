@@ -84,7 +84,7 @@ export interface KubernetesClient {
   ): Promise<T>;
   /**
    * False when it was not there. With `object` only that very object is removed (`conflict` when another has its name by
-   * now).
+   * now). What it owns goes after it, with the policy `Foreground` before it.
    */
   remove(
     call: Call,
@@ -92,6 +92,7 @@ export interface KubernetesClient {
     name: string,
     namespace?: string,
     object?: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined },
+    policy?: 'Background' | 'Foreground',
   ): Promise<boolean>;
   /**
    * Changes after a resource version, until the server ends the watch (the iteration is done) or it breaks (it throws; an
@@ -176,10 +177,10 @@ export function createKubernetesClient(access: Access): KubernetesClient {
       );
     },
 
-    async remove(call, resource, name, namespace, object) {
+    async remove(call, resource, name, namespace, object, propagationPolicy = 'Background') {
       const attempt = { verb: 'delete', resource, name, namespace };
       const preconditions = object && { uid: object.uid, resourceVersion: object.resourceVersion };
-      const body = { propagationPolicy: 'Background', preconditions };
+      const body = { propagationPolicy, preconditions };
       try {
         await transport.document(call, { attempt, method: 'DELETE', path: objectPath(attempt), body });
         return true;

@@ -83,6 +83,13 @@ export const permissions: readonly Permission[] = [
   },
   {
     scope: 'serving',
+    group: 'serving.kserve.io',
+    resource: 'llminferenceservices',
+    verbs: ['get', 'create', 'delete'],
+    why: 'serve models, and stop serving them',
+  },
+  {
+    scope: 'serving',
     group: '',
     resource: 'pods',
     verbs: ['list', 'watch'],

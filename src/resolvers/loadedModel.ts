@@ -1,12 +1,13 @@
 import { encodeGlobalID } from '@pothos/plugin-relay';
 import { askBackends } from '../backends/ask.ts';
-import { loadedKey } from '../backends/backend.ts';
+import { type Backend, loadedKey } from '../backends/backend.ts';
 import { capableBackends } from '../backends/registry.ts';
+import { wiredOnRead } from '../backends/wireOnRead.ts';
 import type { LoadedModel } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
 import { onlyBackendArg, pageArgs } from './arguments.ts';
 import { backendView } from './backend.ts';
-import { builder, faces } from './builder.ts';
+import { builder, type Context, faces } from './builder.ts';
 import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
@@ -110,6 +111,19 @@ const LoadedModelList = listType('LoadedModelList', LoadedModelRef, 'Models in m
 const LoadedModelsEvent = listEventType('LoadedModelsEvent', LoadedModelRef, 'Models in memory');
 const idOf = (loaded: LoadedModel) => encodeGlobalID('LoadedModel', loadedId(loaded));
 
+/** The same with what is served and agents did not know: reading makes it known to them. */
+async function knownToAgents(context: Context, backends: readonly Backend[], rows: readonly LoadedModel[]) {
+  const { gateway, call, reads } = context;
+  const answers = backends.map(async backend => {
+    const own = rows.filter(row => row.backend === backend.name);
+    const wired = await wiredOnRead(gateway, call, backend, own);
+    // What was written for it does not follow from what was observed.
+    if (wired !== own) reads?.clear();
+    return wired;
+  });
+  return (await Promise.all(answers)).flat();
+}
+
 builder.queryField('loadedModels', t =>
   t.field({
     type: LoadedModelList,
@@ -118,7 +132,8 @@ builder.queryField('loadedModels', t =>
     args: { backend: onlyBackendArg(t.arg), ...pageArgs(t.arg) },
     resolve: async (_root, { backend, ...page }, context) => {
       const backends = capableBackends(context.gateway.registry, backend, 'loadedModels');
-      return pageOf(await readList(context, backends, 'loaded'), page, idOf);
+      const list = await readList(context, backends, 'loaded');
+      return pageOf({ ...list, rows: await knownToAgents(context, backends, list.rows) }, page, idOf);
     },
   }),
 );

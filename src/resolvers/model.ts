@@ -162,8 +162,25 @@ const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').imple
     model: t.exposeString('model', { description: 'The reference as given.' }),
     loaded: t.boolean({ description: 'False: it is on its way out of memory.', resolve: () => false }),
     inventory: t.expose('inventory', { type: InventoryRefreshRef, nullable: true }),
+    status: t.string({
+      nullable: true,
+      description: '`Terminating` where an object that serves it is being deleted; null elsewhere.',
+      resolve: ({ inventory }) => (inventory ? 'Terminating' : null),
+    }),
+    next: t.string({
+      nullable: true,
+      description: 'What happens next, where the unload is not over yet.',
+      resolve: ({ inventory }) => (inventory ? whatIsNext(inventory) : null),
+    }),
   }),
 });
+
+function whatIsNext({ refreshing, reason }: InventoryRefresh): string {
+  const cache = refreshing
+    ? 'what is cached is being counted again'
+    : `what is cached is not counted again: ${reason ?? 'nothing to count'}`;
+  return `the object that serves it is being deleted; list_loaded_models shows it as Terminating until it is gone, and ${cache}`;
+}
 
 interface DeletePayload {
   readonly backend: string;

@@ -1,4 +1,5 @@
 /** Where a served model answers. */
+import type { AgentAccess } from '../../domain.ts';
 
 export interface ServedAddress {
   /** Of the object that serves it, and its namespace. */
@@ -34,4 +35,20 @@ function dialled(address: string): string {
   const [, scheme = '', host = ''] = authority.exec(address) ?? [];
   const plain = scheme.toLowerCase() === 'https' && isClusterLocal(address) && !/:\d+$/.test(host);
   return (plain ? `http${address.slice('https'.length)}` : address).replace(/\/+$/, '');
+}
+
+/** How agents reach it there. */
+export function accessTo(
+  served: Omit<ServedAddress, 'gatewayEndpoint'> & { readonly servedName: string },
+  { gatewayEndpoint }: Pick<ServedAddress, 'gatewayEndpoint'>,
+): AgentAccess {
+  const address = addressOf({ ...served, gatewayEndpoint });
+  return {
+    protocol: 'openai',
+    url: `${address}/v1`,
+    model: served.servedName,
+    key: isClusterLocal(address) ? 'placeholder' : 'passthrough',
+    object: served.name,
+    shared: true,
+  };
 }

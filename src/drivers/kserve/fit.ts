@@ -11,6 +11,7 @@ import type { HubFacts } from './hub/facts.ts';
 import type { JudgedNode, NodeRules } from './nodes.ts';
 
 export { type CacheContent, isWhole } from './fit/cached.ts';
+export type { Limit } from './fit/memory.ts';
 export { type FitQuestion, questionOf } from './fit/question.ts';
 
 /** What a fit is judged by. */

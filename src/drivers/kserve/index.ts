@@ -2,37 +2,32 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
-import type {
-  AgentAccess,
-  BackendStatus,
-  Capabilities,
-  LoadedModel,
-  Model,
-  NodeInfo,
-  Preset,
-  Target,
-} from '../../domain.ts';
+import type { BackendStatus, Capabilities, LoadedModel, Model, NodeInfo, Preset, Target } from '../../domain.ts';
 import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
-import type { Watches } from '../../kubernetes/watches.ts';
+import { located, type Watches } from '../../kubernetes/watches.ts';
 import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Driver } from '../driver.ts';
-import { addressOf, isClusterLocal } from './address.ts';
+import { accessTo } from './address.ts';
+import { controlPlaneSeen, whyNotReconciled } from './controlPlane.ts';
 import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
+import { createLoads } from './load.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
 import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
+import { whenServed } from './readiness.ts';
 import { llmInferenceServices, type ServedModel, servedAsLoaded } from './served.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
-import { deriveSeen, readValue, unanswered } from './world/seen.ts';
+import { createUnloads } from './unload.ts';
+import { deriveSeen, readValue } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
 export interface KserveOptions {
@@ -55,8 +50,8 @@ const capabilities: Capabilities = {
   pull: true,
   pullProgress: true,
   delete: true,
-  load: false,
-  unload: false,
+  load: true,
+  unload: true,
   loadedModels: true,
   nodeInventory: true,
   presets: true,
@@ -110,7 +105,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
           version,
           message:
             api ??
-            whyNotReconciled(controlPlane, configured) ??
+            whyNotReconciled(controlPlaneSeen(controlPlane), configured?.isDiscovered ?? false) ??
             (configured && discoveryNote(configured.discovery, discovery)),
           gpuPool: settings?.gpuPool,
         }),
@@ -174,6 +169,10 @@ export function createKserveDriver(options: KserveOptions): Driver {
     contentOn: async (call, node) => (await inventory.read(call)).value?.contentOn(node) ?? {},
   });
   const pulls = createPulls({ questions, downloads });
+  const servicesIn = (namespace: string) => watches.of(call, located(llmInferenceServices), { namespace });
+  const changed = inventory.invalidate;
+  const loads = createLoads({ ...place, world, client, questions, servicesIn, models, loaded, changed });
+  const unloads = createUnloads({ place, world, client, inventory });
 
   return {
     kind: 'kserve',
@@ -203,9 +202,9 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return (model ?? repository).toLowerCase();
     },
     find: (models, reference) => findListed(models, parseReference(reference).repository),
-    async offered(call, reference) {
+    async offered(call, reference, named) {
       const { presets } = await readValue(world.presets, call);
-      const preset = choosePreset(presets, { model: parseReference(reference).repository });
+      const preset = choosePreset(presets, { model: parseReference(reference).repository, preset: named });
       return preset && modelOfPreset(preset, place);
     },
 
@@ -213,8 +212,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
       const around = world.surroundings.current?.value;
       const served = around && servingOf(model, around.served);
       if (!served) return undefined;
-      const address = addressOf({ ...served, gatewayEndpoint: around.settings.gatewayEndpoint });
-      return accessTo(served, address);
+      return accessTo(served, around.settings);
     },
 
     pullKey({ model, preset }) {
@@ -232,6 +230,9 @@ export function createKserveDriver(options: KserveOptions): Driver {
       if (discovery.state === 'unreadable') throw unavailable(`discovery: ${discovery.problem}`);
       return pulls.unfinished(call);
     },
+    ...loads,
+    whenServed: (call, plan) => whenServed({ world, client }, call, plan),
+    ...unloads,
     planRemove: async (call, model) => inventory.planRemove(call, await directoryToRemove(call, model), model.node),
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 
@@ -253,30 +254,4 @@ function servingOf({ name, path }: Model, served: readonly ServedModel[]): Serve
     there.find(each => each.model === name && (each.name === path || each.directory === path)) ??
     there.find(each => each.model.toLowerCase() === name.toLowerCase())
   );
-}
-
-const accessTo = ({ name, servedName }: ServedModel, address: string): AgentAccess => ({
-  protocol: 'openai',
-  url: `${address}/v1`,
-  model: servedName,
-  key: isClusterLocal(address) ? 'placeholder' : 'passthrough',
-  object: name,
-  shared: true,
-});
-
-/** Why nothing would come of an object that is created; nothing when something would. */
-function whyNotReconciled(
-  { value, error }: { readonly value: readonly KubernetesObject[] | undefined; readonly error: Error | undefined },
-  configured: Configured | undefined,
-): string | undefined {
-  if (error || !value) {
-    const why = error?.message ?? unanswered;
-    return `cannot tell whether the llm-d control plane serves this cluster: ${why}; the driver needs to read the ${version} API and list llminferenceserviceconfigs cluster-wide`;
-  }
-  if (value.length > 0) return undefined;
-  const components = 'kserve-llmisvc-resources and kserve-runtime-configs';
-  const hint = configured?.isDiscovered
-    ? `; the serving layer's discovery document is published, so its slice is most likely still landing: retry in a moment, and turn on the platform's ${components} components if this persists`
-    : `; install the llm-d control plane — the platform's ${components} components`;
-  return `the LLMInferenceService API is served but the llm-d controller is not installed: no LLMInferenceServiceConfig kserve-config-llm-template in any namespace, so nothing would reconcile a created object${hint}`;
 }

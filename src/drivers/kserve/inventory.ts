@@ -23,7 +23,7 @@ import type { CacheCount } from './nodes.ts';
 import type { ServingPreset } from './presets.ts';
 import type { ServedModel } from './served.ts';
 import type { KserveSettings } from './settings.ts';
-import { readValue } from './world/seen.ts';
+import { readValue, unanswered } from './world/seen.ts';
 
 /** What is around the cache. */
 export interface CacheSurroundings {
@@ -32,6 +32,8 @@ export interface CacheSurroundings {
   readonly served: readonly ServedModel[];
   /** Absent when the cache is off, or nobody knows where its claim lives. */
   readonly location: CacheLocation | undefined;
+  /** Why something of the cache is not known. */
+  readonly notes?: { readonly cache: readonly string[] };
 }
 
 export interface InventoryOptions extends JobCluster {
@@ -65,6 +67,8 @@ export interface CacheView {
 export interface Inventory extends Source<CacheView> {
   /** To be called after a load, a deletion and a download. */
   invalidate(): void;
+  /** The same, and begins to count at once where that is allowed. Never waits for it: answers whether it began. */
+  rescan(call: Call): Promise<InventoryRefresh>;
   /**
    * Removes a directory and what is on record of it. It goes on when the caller leaves, and who asks for the same
    * meanwhile waits for it. Throws `invalid_request` for a directory that must not be removed, else `backend_error`.
@@ -129,6 +133,16 @@ export function createInventory(options: InventoryOptions): Inventory {
     },
     subscribe: listeners.add,
     invalidate: counts.invalidate,
+
+    async rescan(call) {
+      const { value, error } = await around.read(call);
+      if (value && !value.settings.cache.enabled) {
+        return { refreshing: false, reason: 'no cache claim is configured; there is no inventory to rescan' };
+      }
+      if (value?.location) return counts.recount(call);
+      const why = value?.notes?.cache.join('; ') || error?.message || unanswered;
+      return { refreshing: false, reason: `cannot locate the cache claim: ${why}` };
+    },
 
     async remove(call, directory, node) {
       checkRemovable(directory);

@@ -1,7 +1,7 @@
 /** Pulls: what has to be true before a download begins, in the order in which it is looked at. */
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
-import { GatewayError, invalidRequest } from '../../errors.ts';
+import { doesNotFit, invalidRequest } from '../../errors.ts';
 import type { PullPlan, PullRequest, UnfinishedPull } from '../driver.ts';
 import { endedByLeaving } from '../progress.ts';
 import type { DownloadPlan } from './downloads/job.ts';
@@ -24,9 +24,8 @@ export function createPulls({ questions, downloads }: Options) {
         `${model} is served from an OCI model image the platform pre-pulls on its GPU nodes (preset ${preset.name}, ${preset.storageUri}); nothing to download`,
       );
     }
-    const { question, fit, isThere, location } = await questions.place(call, request);
-    if (!fit.fits)
-      throw new GatewayError('does_not_fit', fit.reason ?? `${fit.model} does not fit`, { details: { fit } });
+    const { question, fit, isThere, location } = await questions.place(call, request, 'budget');
+    if (!fit.fits) throw doesNotFit(fit.reason ?? fit.model, { details: { fit } });
     const { repository, revision, directory } = question;
     if (fit.gated && !fit.tokenConfigured) {
       throw invalidRequest(

@@ -6,7 +6,16 @@ import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { configMaps } from '../../kubernetes/resource.ts';
 import type { FitRequest } from '../driver.ts';
 import { type Discovery, parseDiscovery, readFailure, withoutDocument } from './discovery.ts';
-import { type CacheContent, type FitFacts, type FitQuestion, isWhole, judgeFit, questionOf, withCache } from './fit.ts';
+import {
+  type CacheContent,
+  type FitFacts,
+  type FitQuestion,
+  isWhole,
+  judgeFit,
+  type Limit,
+  questionOf,
+  withCache,
+} from './fit.ts';
 import { isRepository, parseReference } from './hub/reference.ts';
 import type { Hub } from './hub.ts';
 import type { CacheLocation } from './nodes/cacheLocation.ts';
@@ -44,7 +53,7 @@ interface Gathered {
 export type Questions = ReturnType<typeof createQuestions>;
 
 export function createQuestions({ backend, world, hub, client, contentOn }: Options) {
-  async function gather(call: Call, request: FitRequest): Promise<Gathered> {
+  async function gather(call: Call, request: FitRequest, against: Limit): Promise<Gathered> {
     const [configured, around, nodes] = await Promise.all([
       readValue(world.configured, call),
       readValue(world.surroundings, call),
@@ -61,7 +70,7 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
         nodes,
         hub: found,
         tokenConfigured: settings.hub.tokenSecret !== undefined,
-        against: 'budget',
+        against,
         withoutDocument: lacking(configured),
         ...rulesIn(around),
       },
@@ -96,16 +105,16 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
   }
 
   /** With the document read once more where the want of it may be why. */
-  async function settled(call: Call, request: FitRequest) {
-    const gathered = await gather(call, request);
+  async function settled(call: Call, request: FitRequest, against: Limit) {
+    const gathered = await gather(call, request, against);
     const judgement = judgeFit(gathered.question, gathered.facts);
     if (!judgement.wantsDocument) return { ...gathered, judgement };
     const second = await again(call, gathered);
     return { ...second, judgement: judgeFit(second.question, second.facts) };
   }
 
-  async function place(call: Call, request: FitRequest): Promise<Placed> {
-    const { question, facts, judgement, notes } = await settled(call, request);
+  async function place(call: Call, request: FitRequest, against: Limit): Promise<Placed> {
+    const { question, facts, judgement, notes } = await settled(call, request, against);
     const content = judgement.asksCache ? await contentOn(call, judgement.asksCache.node) : {};
     const result = withCache(judgement, question, facts, content);
     // What a verdict was made without is part of it.
@@ -121,10 +130,10 @@ export function createQuestions({ backend, world, hub, client, contentOn }: Opti
     ask: async (call: Call, request: FitRequest): Promise<FitQuestion> =>
       asked(request, await readValue(world.surroundings, call)),
 
-    checkFit: async (call: Call, request: FitRequest): Promise<FitResult> => (await place(call, request)).fit,
+    checkFit: async (call: Call, request: FitRequest): Promise<FitResult> => (await place(call, request, 'budget')).fit,
 
     async explain(call: Call, request: FitRequest): Promise<FitExplanation> {
-      const { question, facts, notes } = await settled(call, request);
+      const { question, facts, notes } = await settled(call, request, 'budget');
       const { obstacles, nodes, sizes } = whyNot(question, facts);
       const unknown = notes.map(text => ({ code: 'unknown', text, change: 'let the gateway read it' }));
       return {

@@ -75,8 +75,8 @@ const serving = z.looseObject({
     }),
   }),
   status: lenient({
-    url: z.unknown(),
-    addresses: items({ url: z.unknown() }),
+    url: z.unknown().optional(),
+    addresses: items({ url: z.unknown().optional() }),
     conditions: items({ type: text, status: text, reason: text, message: text }),
   }),
 });

@@ -70,7 +70,7 @@ const patienceMs = 2_000;
 /** What an answer is about is waited for longer, and no longer than leaves time to say that it is not there. */
 const longPatienceMs = 4_000;
 /** The object without which nothing reconciles what is served. */
-const controlPlaneConfig = 'kserve-config-llm-template';
+export const controlPlaneConfig = 'kserve-config-llm-template';
 
 export type World = ReturnType<typeof createWorld>;
 

@@ -3,6 +3,7 @@ import type { Call } from '../../call.ts';
 import type { Capabilities } from '../../domain.ts';
 import { parseEndpoint } from '../../endpoint.ts';
 import { GatewayError, invalidRequest } from '../../errors.ts';
+import { createTurns } from '../../live/turns.ts';
 import { agentAddressOf, hostNameOf } from '../address.ts';
 import type { Driver } from '../driver.ts';
 import { healthFrom } from '../health.ts';
@@ -11,7 +12,6 @@ import { createLmStudioClient } from './client.ts';
 import { abandoned } from './errors.ts';
 import { canonicalName, findModel } from './names.ts';
 import { type PullServer, progressOf } from './pull.ts';
-import { createTurns } from './turns.ts';
 import { loadedOf, modelOf } from './wire.ts';
 
 export interface LmStudioOptions {

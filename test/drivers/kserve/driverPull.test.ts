@@ -61,7 +61,7 @@ test('what does not fit is refused before that it is gated, with the reason of t
   const fit = await lab.driver.checkFit?.(tenSeconds(), { preset: 'nova-4b' });
   assert.equal(fit?.fits, false);
   const error = await failure(pulled(lab, { model: nova, preset: 'nova-4b' }));
-  assert.deepEqual([error.code, error.message], ['does_not_fit', fit?.reason]);
+  assert.deepEqual([error.code, error.message], ['does_not_fit', `model does not fit: ${fit?.reason}`]);
 });
 
 test('a gated repository is refused without a token before the cache matters; with one it is downloaded', async () => {

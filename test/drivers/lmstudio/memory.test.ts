@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { createTurns } from '../../../src/drivers/lmstudio/turns.ts';
+import { createTurns } from '../../../src/live/turns.ts';
 import { answer, callOf, failure, serve, soon } from '../scripted.ts';
 import { fixtureJson } from './fixtures.ts';
 import { against, asked, driverAt, entry, model } from './host.ts';

@@ -1,6 +1,7 @@
 /** What was counted in the cache and when: per node where only some nodes have the claim, else once. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Call, createCall } from '../../../call.ts';
+import type { InventoryRefresh } from '../../../domain.ts';
 import { GatewayError, messageOf } from '../../../errors.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { keepRows } from '../../../live/rows.ts';
@@ -40,6 +41,8 @@ export interface PlaceCount {
 export interface Counts extends Source<readonly PlaceCount[]> {
   /** What was counted is known to be outdated: it is counted again for the next reader, and now if somebody listens. */
   invalidate(): void;
+  /** The same, and begins to count at once where that is allowed; answers whether it did, and does not wait for it. */
+  recount(call: Call): Promise<InventoryRefresh>;
 }
 
 export interface CountsOptions {
@@ -218,6 +221,15 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
     kick(() => true);
   }
 
+  function invalidate() {
+    for (const place of places.values()) {
+      place.generation++;
+      place.freshUntil = 0;
+      place.quietUntil = 0;
+    }
+    if (listeners.size > 0) kick(() => true);
+  }
+
   return {
     get current() {
       return current;
@@ -227,13 +239,13 @@ export function createCounts({ around, nodes, count, call: own }: CountsOptions)
       return current as Observation<readonly PlaceCount[]>;
     },
     subscribe: listeners.add,
-    invalidate() {
-      for (const place of places.values()) {
-        place.generation++;
-        place.freshUntil = 0;
-        place.quietUntil = 0;
-      }
-      if (listeners.size > 0) kick(() => true);
+    invalidate,
+    async recount(call) {
+      invalidate();
+      const started = await begun(call, () => true);
+      if (started.length > 0) return { refreshing: true };
+      const shown = [...places.values()].map(place => place.shown);
+      return { refreshing: false, reason: shown.find(({ reason }) => reason !== undefined)?.reason };
     },
   };
 }

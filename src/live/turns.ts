@@ -1,4 +1,4 @@
-import { unlessAborted } from '../../live/source.ts';
+import { unlessAborted } from './source.ts';
 
 /** Runs work one after the other for each key. Rejects with the signal's reason for who leaves before it is their turn. */
 export type Turns = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;

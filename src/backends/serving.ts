@@ -1,0 +1,181 @@
+/** Models that backends serve as objects of their own: having one served, and having it go. */
+import { type Call, outliving } from '../call.ts';
+import type {
+  InventoryRefresh,
+  LoadedModel,
+  Model,
+  ModelConfigRef,
+  PullProgress,
+  WirableModel,
+  WiringResult,
+} from '../domain.ts';
+import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
+import { backendError, messageOf } from '../errors.ts';
+import { isFinished } from '../jobs/store.ts';
+import type { WiringTarget } from '../wiring/wiring.ts';
+import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
+import { type Backend, isLate, readSource } from './backend.ts';
+import { autoWireMs, wirableOf, wireAndTell } from './wiring.ts';
+
+/** Having objects created or deleted, and what comes with it, takes no longer than this, in ms, whoever leaves. */
+const changeMs = 30_000;
+
+/**
+ * Has a model served and answers it as it then is, with what it was allowed by and how agents know it. A job follows it
+ * until it is ready. Throws what it is refused with, before anything is created; what is created stays when the caller
+ * leaves.
+ */
+export async function serveModel(
+  actions: Actions,
+  call: Call,
+  { backend, asked: request, serve: plan }: DecidedServe,
+): Promise<Model> {
+  const { driver } = backend;
+  let served: Model = { ...plan.model, fit: plan.fit };
+  const work = outliving(call, changeMs);
+  const serving = (async () => {
+    const running = await driver.serve?.(work, plan);
+    if (!running) throw new Error(`${backend.name} has no way to serve what it planned`);
+    const facts = { backend: backend.name, model: plan.model.name, object: running.resource };
+    if (!plan.serving) work.log.info(facts, 'model served');
+    served = { ...served, running };
+    const wiring = await wireServed(actions, work, backend, plan, running, request);
+    served = { ...served, wiring, modelConfig: wiring?.modelConfig };
+  })().finally(backend.changed);
+  await isLate(serving, call);
+  return served;
+}
+
+/** Makes what is coming up known to agents, by the address that it will have, and again as soon as it is ready. */
+async function wireServed(
+  { wiring, jobs }: Actions,
+  call: Call,
+  backend: Backend,
+  plan: ServePlan,
+  running: LoadedModel,
+  request: FitRequest,
+): Promise<WiringResult | undefined> {
+  if (!wiring?.info.autoWire) return undefined;
+  const wirable = { backend: backend.name, reference: plan.model.name, access: plan.access };
+  const result = await wireNow(wiring, call, wirable, 'wired on load');
+  if (running.status === 'Ready') return result;
+  const { resource = plan.preset } = running;
+  const spec = {
+    type: 'load',
+    backend: backend.name,
+    model: request.model ?? plan.preset,
+    key: resource,
+    wire: true,
+    node: request.node,
+    preset: plan.preset,
+    resource,
+  } as const;
+  jobs.start(call, spec, (work, report) => followServed(wiring, work, backend, { plan, resource, report }));
+  return result;
+}
+
+interface Following {
+  readonly plan: ServePlan;
+  readonly resource: string;
+  report(progress: PullProgress): void;
+}
+
+/** Waits until a model is ready, and makes it known by the address that it then has. */
+async function followServed(
+  wiring: WiringTarget,
+  call: Call,
+  backend: Backend,
+  { plan, resource, report }: Following,
+): Promise<ModelConfigRef> {
+  const { name } = plan.model;
+  const say = (status: string) => report({ status, bytesCompleted: 0, bytesTotal: 0 });
+  say(`waiting for LLMInferenceService ${resource} to become ready`);
+  const access = (await backend.driver.whenServed?.(call, plan)) ?? plan.access;
+  backend.changed();
+  say('ready; refreshing the ModelConfig from the published address');
+  try {
+    const modelConfig = await wireAndTell(wiring, call, { backend: backend.name, reference: name, access });
+    say('wired');
+    return modelConfig;
+  } catch (error) {
+    if (call.signal.aborted) throw error;
+    const what = `${name} is ready but refreshing its ModelConfig failed: ${messageOf(error)}`;
+    throw backendError(what, { cause: error });
+  }
+}
+
+/** Makes a model known that nobody asked to be: that it fails is an answer. It goes on when the caller leaves. */
+export async function wireNow(
+  wiring: WiringTarget,
+  call: Call,
+  wirable: WirableModel,
+  reason: 'wired on load' | 'wired on read',
+): Promise<WiringResult> {
+  const bounded = outliving(call, autoWireMs);
+  try {
+    const { value: known } = await readSource(wiring.known, bounded);
+    const before = known?.of(wirable);
+    const modelConfig = await wireAndTell(wiring, bounded, wirable);
+    return { wired: true, reason: before || !modelConfig.managed ? 'already wired' : reason, modelConfig };
+  } catch (error) {
+    const why = bounded.signal.aborted ? `not done within ${autoWireMs / 1000} s` : messageOf(error);
+    call.log.warn({ backend: wirable.backend, model: wirable.reference, error: why }, 'wiring failed');
+    return { wired: false, reason: 'wiring failed', error: why };
+  }
+}
+
+/** Has everything go that a reference means, with what agents know it by. Does not wait until it is gone. */
+export async function unserveModel(
+  actions: Actions,
+  call: Call,
+  { backend, unserve: plan }: DecidedUnserve,
+): Promise<InventoryRefresh> {
+  const { driver } = backend;
+  let inventory: InventoryRefresh = { refreshing: false, reason: 'the answer was due before the cache was looked at' };
+  const work = outliving(call, changeMs);
+  const going = (async () => {
+    inventory = (await driver.unserve?.(work, plan)) ?? { refreshing: false };
+    for (const { resource: object, name: model } of plan.serving)
+      work.log.info({ backend: backend.name, model, object }, 'model unloaded');
+    endLoads(actions, backend, plan);
+    await unwireGone(actions, work, backend, plan);
+  })().finally(backend.changed);
+  await isLate(going, call);
+  return inventory;
+}
+
+/** Whether agents forget a model of what goes: nothing else serves it, as far as one can see. */
+export function isForgotten({ driver, name }: Backend, plan: UnservePlan, model: string): boolean {
+  const left = wirableOf(driver, { backend: name, name: model });
+  return left === undefined || objectsOf(plan).has(left.access.object);
+}
+
+const objectsOf = ({ serving }: UnservePlan) => new Set(serving.map(({ resource }) => resource));
+
+/** Nobody needs to know when what is going is ready. */
+function endLoads({ jobs }: Actions, backend: Backend, plan: UnservePlan): void {
+  const gone = objectsOf(plan);
+  for (const job of jobs.store.list()) {
+    const isIts = job.type === 'load' && job.backend === backend.name && gone.has(job.resource);
+    if (isIts && !isFinished(job)) jobs.cancel(job.id);
+  }
+}
+
+/** Agents forget the models, unless something else serves them still: then they know that. */
+async function unwireGone({ wiring }: Actions, call: Call, backend: Backend, plan: UnservePlan): Promise<void> {
+  if (!wiring) return;
+  const { driver, name } = backend;
+  const gone = objectsOf(plan);
+  const bounded = outliving(call, autoWireMs);
+  await Promise.all(
+    [...new Set(plan.serving.map(each => each.name))].map(async model => {
+      const left = wirableOf(driver, { backend: name, name: model });
+      try {
+        if (left && !gone.has(left.access.object)) await wireAndTell(wiring, bounded, left);
+        else await wiring.unwire(bounded, name, model);
+      } catch (error) {
+        call.log.warn({ backend: name, model, error: messageOf(error) }, 'unwiring failed');
+      }
+    }),
+  );
+}

@@ -1,0 +1,99 @@
+/** Unloads: which objects are meant, and that they go. */
+import { atMost, type Call } from '../../call.ts';
+import type { InventoryRefresh } from '../../domain.ts';
+import { conflict, GatewayError, messageOf, modelNotFound } from '../../errors.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { until } from '../../live/until.ts';
+import type { UnservePlan } from '../driver.ts';
+import { parseReference } from './hub/reference.ts';
+import type { Inventory } from './inventory.ts';
+import { isManageable, managedByWords, serviceWords } from './ownership.ts';
+import { llmInferenceServices, type ServedModel, servedAsLoaded, servedModels } from './served.ts';
+import { readValue } from './world/seen.ts';
+import type { World } from './world.ts';
+
+interface Options {
+  readonly place: Pick<Parameters<typeof servedAsLoaded>[1], 'backend' | 'target'>;
+  readonly world: Pick<World, 'surroundings' | 'served'>;
+  readonly client: Pick<KubernetesClient, 'list' | 'remove'>;
+  readonly inventory: Pick<Inventory, 'unloaded' | 'rescan'>;
+}
+
+/** How long a deletion waits to be seen by those who watch, in milliseconds. */
+const echoMs = 1_000;
+
+export function createUnloads({ place, world, client, inventory }: Options) {
+  async function servedNow(call: Call) {
+    const { settings, presets } = await readValue(world.surroundings, call);
+    const { namespace, gpuResource } = settings;
+    const { items } = await client.list(call, llmInferenceServices, { namespace });
+    return { settings, presets, served: servedModels({ objects: items, pods: [], presets, gpuResource }) };
+  }
+
+  return {
+    async planUnserve(call: Call, reference: string): Promise<UnservePlan> {
+      const { settings, presets, served } = await servedNow(call);
+      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
+      return { serving: meantBy(served, reference).map(each => servedAsLoaded(each, facts, [])) };
+    },
+
+    async unserve(call: Call, { serving }: UnservePlan): Promise<InventoryRefresh> {
+      const { settings, served } = await readValue(world.surroundings, call);
+      const names = serving.map(({ resource = '' }) => resource);
+      const ended = await Promise.allSettled(
+        names.map(name => client.remove(call, llmInferenceServices, name, settings.namespace, undefined, 'Foreground')),
+      );
+      const gone = names.filter((_, at) => ended[at]?.status === 'fulfilled');
+      for (const name of gone) {
+        const directory = served.find(each => each.name === name)?.directory ?? name;
+        // What is on record is nobody's wait, and it never rejects.
+        void inventory.unloaded(call, { name, directory });
+      }
+      if (gone.length > 0) await untilSeen(call, gone);
+      const failures = ended.flatMap((each, at) =>
+        each.status === 'rejected' ? [{ name: names[at] as string, error: each.reason as unknown }] : [],
+      );
+      if (failures.length > 0) throw leftBehind(failures, gone);
+      return inventory.rescan(call);
+    },
+  };
+
+  /** Who reads next sees them going. That they are does not depend on it. */
+  async function untilSeen(call: Call, gone: readonly string[]): Promise<void> {
+    const { signal } = atMost(call, echoMs);
+    await until(
+      world.served,
+      objects =>
+        objects.every(({ metadata }) => !gone.includes(metadata.name) || metadata.deletionTimestamp !== undefined),
+      { ms: echoMs, signal },
+    ).catch(() => {});
+  }
+}
+
+/**
+ * The objects that a reference means: those of a model, of a preset, or the one of that name. Throws `not_found` for none,
+ * and `conflict` when one of them is somebody else's.
+ */
+export function meantBy(served: readonly ServedModel[], reference: string): readonly ServedModel[] {
+  const model = parseReference(reference).repository.toLowerCase();
+  const meant = served.filter(
+    each => each.model.toLowerCase() === model || each.name === reference || each.preset === reference,
+  );
+  if (meant.length === 0) throw modelNotFound(`no LLMInferenceService serves ${reference}`);
+  const foreign = meant.find(each => !isManageable(each));
+  if (foreign) {
+    throw conflict(
+      `${serviceWords(foreign)} was not created from a serving preset (${managedByWords(foreign)}); delete it where it was created`,
+    );
+  }
+  return meant;
+}
+
+/** As the first of the failures, with which of the objects are left and which are not. */
+function leftBehind(failures: readonly { readonly name: string; readonly error: unknown }[], gone: readonly string[]) {
+  const error = failures[0]?.error;
+  if (!(error instanceof GatewayError) || failures.length + gone.length === 1) return error;
+  const left = failures.map(({ name, error }) => `${name} is not deleted: ${messageOf(error)}`);
+  const others = gone.map(name => `${name} is being deleted`);
+  return new GatewayError(error.code, [...left, ...others].join('; '), { cause: error });
+}

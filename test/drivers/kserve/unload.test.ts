@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { UnservePlan } from '../../../src/drivers/driver.ts';
+import { failure } from '../scripted.ts';
+import { type DriverLab, nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
+import { clusterNodes, discoveryWith } from './world.ts';
+
+const node = clusterNodes[0]?.metadata.name ?? '';
+const services = 'llminferenceservices.serving.kserve.io';
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of every shape
+type Any = any;
+
+const plan = async ({ driver }: DriverLab, reference: string) =>
+  (await driver.planUnserve?.(tenSeconds(), reference)) as UnservePlan;
+const unload = async (lab: DriverLab, reference: string) =>
+  lab.driver.unserve?.(tenSeconds(), await plan(lab, reference));
+const left = ({ cluster }: DriverLab) =>
+  cluster.list<Any>(services, 'model-serving').map(({ metadata }) => metadata.name);
+
+/** An object of its own making: no preset, and whose it is said to be. */
+function handMade(name: string, labels: object) {
+  const [object, pod] = served(name, node) as Any[];
+  return [{ ...object, metadata: { ...object.metadata, labels } }, pod];
+}
+
+test('a reference means objects by their model, their name or their preset, and nothing else', async () => {
+  const objects = worldOf({
+    more: [...served('nova-4b', node), ...served('twin', node), ...served('atlas-70b-x4', node, { spec: {} })],
+  });
+  await using lab = await startDriver({ objects });
+  const meant = async (reference: string) => (await plan(lab, reference)).serving.map(({ resource }) => resource);
+  assert.deepEqual(await meant(nova), ['nova-4b', 'twin']);
+  assert.deepEqual(await meant(`${nova.toUpperCase()}:main`), ['nova-4b', 'twin']);
+  assert.deepEqual(await meant('twin'), ['twin']);
+  assert.deepEqual(await meant('atlas-70b-x4'), ['atlas-70b-x4']);
+  for (const reference of ['nope', 'acme-labs/Nope', 'Twin']) {
+    const { code, message } = await failure(plan(lab, reference));
+    assert.equal(`${code}: ${message}`, `not_found: model not found: no LLMInferenceService serves ${reference}`);
+  }
+  assert.deepEqual(lab.jobs(), [], 'the cache is not looked into for it');
+});
+
+test("when one of them is somebody's own nothing goes", async () => {
+  for (const [labels, by] of [
+    [{ 'app.kubernetes.io/managed-by': 'Helm' }, 'Helm'],
+    [{}, ''],
+    [{ 'agent-platform.giantswarm.io/preset': '' }, ''],
+  ] as const) {
+    const objects = worldOf({ more: [...served('nova-4b', node), ...handMade('own', labels)] });
+    await using lab = await startDriver({ objects });
+    const { code, message } = await failure(plan(lab, nova));
+    assert.equal(
+      `${code}: ${message}`,
+      `conflict: conflict: LLMInferenceService model-serving/own was not created from a serving preset (managed by "${by}"); delete it where it was created`,
+    );
+    assert.deepEqual(lab.requested(services, 'delete'), []);
+    assert.deepEqual(left(lab), ['nova-4b', 'own']);
+  }
+});
+
+test('all of them go, dependents first, and a count of the cache begins that nobody waits for', async () => {
+  const objects = worldOf({ more: [...served('nova-4b', node), ...served('twin', node)] });
+  await using lab = await startDriver({ objects });
+  const began = performance.now();
+  assert.deepEqual(await unload(lab, nova), { refreshing: true });
+  assert.ok(performance.now() - began < 3_000);
+  assert.deepEqual(left(lab), []);
+  assert.deepEqual(
+    lab.requested(services, 'delete').map(({ name, body }: Any) => [name, body.propagationPolicy]),
+    [
+      ['nova-4b', 'Foreground'],
+      ['twin', 'Foreground'],
+    ],
+  );
+  await lab.job('mm-scan-');
+});
+
+test('one that is going already goes', async () => {
+  const [object, pod] = served('nova-4b', node) as Any[];
+  const held = { ...object, metadata: { ...object.metadata, finalizers: ['example.com/held'] } };
+  await using lab = await startDriver({ objects: worldOf({ more: [held, pod] }) });
+  await unload(lab, 'nova-4b');
+  await unload(lab, 'nova-4b');
+  const [row] = (await lab.driver.loaded?.(tenSeconds())) ?? [];
+  assert.deepEqual([row?.resource, row?.status], ['nova-4b', 'Terminating']);
+});
+
+test('why nothing is counted is told', async () => {
+  const spec = { namespace: 'model-serving', cache: { enabled: false } };
+  const off = [{ apiVersion: 'v1', kind: 'ConfigMap', ...discoveryWith(spec) }];
+  const more = served('nova-4b', node);
+  for (const [parts, reason] of [
+    [{ discovery: off }, 'no cache claim is configured; there is no inventory to rescan'],
+    [{ storage: 'cache-unbound.yaml' }, 'cache claim hf-cache is not bound yet; the first predictor binds it'],
+    [{ storage: null }, 'cache claim hf-cache does not exist'],
+  ] as const) {
+    await using lab = await startDriver({ objects: worldOf({ ...parts, more }) });
+    assert.deepEqual(await unload(lab, 'nova-4b'), { refreshing: false, reason });
+  }
+  await using lab = await startDriver({ objects: worldOf({ more }) });
+  const claims = { kind: 'answer', status: 403, resource: 'persistentvolumeclaims' } as const;
+  lab.cluster.fault(claims);
+  const told = await unload(lab, 'nova-4b');
+  assert.equal(told?.refreshing, false);
+  assert.match(told?.reason ?? '', /^cannot locate the cache claim: .*cannot list persistentvolumeclaims/);
+});
+
+test('that one of several cannot be deleted keeps none of the others', async () => {
+  const objects = worldOf({ more: [...served('a', node), ...served('b', node), ...served('c', node)] });
+  await using lab = await startDriver({ objects });
+  lab.cluster.fault({ kind: 'answer', status: 403, verb: 'delete', resource: services, name: 'b' });
+  const { code, message } = await failure(unload(lab, nova));
+  assert.equal(code, 'forbidden');
+  assert.match(
+    message,
+    /^b is not deleted: cannot delete llminferenceservices.* b in .*; a is being deleted; c is being deleted$/,
+  );
+  assert.deepEqual(left(lab), ['b']);
+});
+
+test('what is on record of an object that served from another claim goes with it', async () => {
+  const record = {
+    model: nova,
+    revision: '',
+    dir: 'nova-4b',
+    preset: 'nova-4b',
+    inferenceService: 'nova-4b',
+    claim: 'gone',
+    recordedAt: '2026-01-01T00:00:00Z',
+  };
+  const index = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'model-manager-cache-index', namespace: 'model-serving' },
+    data: { 'nova-4b': JSON.stringify(record) },
+  };
+  await using lab = await startDriver({
+    objects: worldOf({ storage: null, more: [index, ...served('nova-4b', node)] }),
+  });
+  await unload(lab, 'nova-4b');
+  const gone = () => lab.cluster.get('configmaps', 'model-manager-cache-index', 'model-serving') === undefined;
+  const end = performance.now() + 5_000;
+  while (!gone() && performance.now() < end) await new Promise(resolve => setImmediate(resolve));
+  assert.ok(gone());
+});
