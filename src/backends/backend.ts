@@ -236,7 +236,7 @@ function loadedWithAgents(driver: Driver, rows: readonly LoadedModel[], known: K
 }
 
 /** Whether this is how a signal says that time is up. */
-export const isTimeUp = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
+const isTimeUp = (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError';
 
 /** What is seen of a source, or why it could not be seen: a failure, or that the call's time was up before. */
 export async function readSource<T>(
