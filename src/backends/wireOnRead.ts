@@ -42,8 +42,10 @@ const isToBeWired = ({ managedBy, status, modelConfig }: LoadedModel) =>
 function attemptOf(wiring: WiringTarget, call: Call, backend: Backend, wirable: WirableModel): Promise<WiringResult> {
   const { access, reference } = wirable;
   const key = JSON.stringify([call.caller.scope, access.object ?? reference]);
+  const now = Date.now();
+  for (const [each, { until }] of backend.wirings) if (until <= now) backend.wirings.delete(each);
   const known = backend.wirings.get(key);
-  if (known && Date.now() < known.until) return known.result;
+  if (known) return known.result;
   const result = wireNow(wiring, call, wirable, 'wired on read');
   const attempt = { result, until: Number.POSITIVE_INFINITY };
   backend.wirings.set(key, attempt);

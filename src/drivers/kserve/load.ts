@@ -149,7 +149,7 @@ function readService(
 }
 
 /** Throws `conflict` for an object that has the name of a preset and cannot be taken for what serves it. */
-export function checkStanding(served: ServedModel, preset: Pick<ServingPreset, 'model'>): void {
+function checkStanding(served: ServedModel, preset: Pick<ServingPreset, 'model'>): void {
   if (served.deleting) {
     throw conflict(`${serviceWords(served)} is still being deleted (model ${served.model}); load it when it is gone`);
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { UnservePlan } from '../../../src/drivers/driver.ts';
+import type { ServePlan, UnservePlan } from '../../../src/drivers/driver.ts';
+import { requestsBeyond } from '../../support/permitted.ts';
 import { failure } from '../scripted.ts';
 import { type DriverLab, nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
 import { clusterNodes, discoveryWith } from './world.ts';
@@ -74,6 +75,14 @@ test('all of them go, dependents first, and a count of the cache begins that nob
     ],
   );
   await lab.job('mm-scan-');
+});
+
+test('a load and an unload ask for nothing that the table of permissions has not got', async () => {
+  await using lab = await startDriver();
+  const serve = (await lab.driver.planServe?.(tenSeconds(), { model: nova })) as ServePlan;
+  await lab.driver.serve?.(tenSeconds(), serve);
+  await unload(lab, nova);
+  assert.deepEqual(requestsBeyond(lab.cluster.requests, { serving: 'model-serving', discovery: 'agent-platform' }), []);
 });
 
 test('one that is going already goes', async () => {
