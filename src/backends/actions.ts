@@ -1,6 +1,6 @@
 import { type Call, detached } from '../call.ts';
 import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
-import type { PullRequest } from '../drivers/driver.ts';
+import type { FitRequest, LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
 import { backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
@@ -11,7 +11,10 @@ import { type Found, findOn, resolveModel } from './resolve.ts';
 import { serveModel, unserveModel } from './serving.ts';
 import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
 
-/** What callers can have done to models: each checks in the contract's order, acts, and leaves one line in the log. */
+/**
+ * What callers can have done to models. What is decided comes first, in the contract's order, and changes nothing: it is
+ * what a plan is made of. Then each acts, and leaves one line in the log.
+ */
 export interface Actions {
   readonly registry: Registry;
   readonly jobs: Jobs;
@@ -33,8 +36,16 @@ export interface PullInput {
   readonly node?: string | null | undefined;
 }
 
-/** Starts a pull, or joins the one that runs. Nothing about the model is checked here: an unknown one is a failed job. */
-export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+/** A pull that may begin. */
+interface DecidedPull {
+  readonly backend: Backend;
+  readonly request: PullRequest;
+  /** Whether the model is to be known to agents when it is there. */
+  readonly wire: boolean;
+}
+
+/** Nothing about the model is checked here: an unknown one is a failed job. */
+export function decidePull(actions: Actions, input: PullInput): DecidedPull {
   const { registry, wiring } = actions;
   const backend = backendOrDefault(registry, input.backend);
   const { driver, name } = backend;
@@ -42,28 +53,33 @@ export function pullModel(actions: Actions, call: Call, input: PullInput): { job
   if (input.wire) requireWiring(actions);
   if (input.wire && wiredWhenServed(driver))
     throw invalidRequest(`models on ${name} are wired when loaded (served), not when pulled`);
-  const request = { model: input.model.trim(), preset: given(input.preset), node: given(input.node) };
-  return startPull(actions, call, backend, {
-    request,
+  return {
+    backend,
+    request: { model: input.model.trim(), preset: given(input.preset), node: given(input.node) },
     wire: wiring !== undefined && !wiredWhenServed(driver) && (input.wire ?? wiring.info.autoWire),
-    follow: work => driver.pull?.(work, request),
-  });
+  };
 }
 
-interface Pulling {
-  readonly request: PullRequest;
-  /** Whether the model is to be known to agents when it is there. */
-  readonly wire: boolean;
+/** Starts a pull, or joins the one that runs. */
+export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+  const { backend, request, wire } = decidePull(actions, input);
+  return startPull(actions, call, backend, { request, wire, follow: work => backend.driver.pull?.(work, request) });
+}
+
+interface Pulling extends Pick<DecidedPull, 'request' | 'wire'> {
   /** Downloads, or follows the download that goes on. */
   follow(work: Call): AsyncIterable<PullProgress> | undefined;
 }
 
+/** The job that a pull is. */
+export function jobOfPull({ backend: { name, driver }, request, wire }: DecidedPull) {
+  const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
+  return { ...request, type: 'pull', backend: name, key, wire } as const;
+}
+
 /** Starts the job that follows a download, or joins the one that runs for the same model. */
 export function startPull(actions: Actions, call: Call, backend: Backend, { request, wire, follow }: Pulling) {
-  const { name, driver } = backend;
-  const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
-  const spec = { ...request, type: 'pull', backend: name, key, wire } as const;
-  return actions.jobs.start(call, spec, async (work, report) => {
+  return actions.jobs.start(call, jobOfPull({ backend, request, wire }), async (work, report) => {
     backend.pulls.add(request.model);
     try {
       for await (const progress of follow(work) ?? []) report(progress);
@@ -119,31 +135,51 @@ export interface LoadInput {
   readonly keepAlive?: string | null | undefined;
 }
 
+/** A load that may begin. */
+type DecidedLoad = DecidedServe | (Found & { readonly request: LoadRequest; readonly serve?: undefined });
+
+/** One on a backend that serves models as objects of their own. */
+export interface DecidedServe {
+  readonly backend: Backend;
+  readonly asked: FitRequest;
+  readonly serve: ServePlan;
+}
+
+export async function decideLoad(actions: Actions, call: Call, input: LoadInput): Promise<DecidedLoad> {
+  const { registry, defaultKeepAlive } = actions;
+  const asked = { model: given(input.model), preset: given(input.preset), node: given(input.node) };
+  const reference = asked.model ?? asked.preset;
+  if (reference === undefined) throw invalidRequest('model or preset is required');
+  const named = findBackend(registry, input.backend);
+  if (named) requireCapability(named, 'load');
+  const only = namedOrOnly(registry, input.backend);
+  const serving = async (backend: Backend) => {
+    const serve = await backend.driver.planServe?.(call, asked);
+    return serve && { backend, asked, serve };
+  };
+  // Such a backend looks by its own rules.
+  const served = only && (await serving(only));
+  if (served) return served;
+  const { backend, model } = await resolveToAct(registry, call, reference, input.backend, asked.preset);
+  requireCapability(backend, 'load');
+  const resolved = await serving(backend);
+  if (resolved) return resolved;
+  const request = { model: model.name, keepAlive: input.keepAlive?.trim() || defaultKeepAlive, listed: model };
+  backend.driver.checkLoad?.(request);
+  return { backend, model, request };
+}
+
 /**
  * Brings a model into memory and answers it as it then is. The load goes on when the caller leaves or its deadline passes;
  * a caller whose deadline passes gets the model as it is by then.
  */
 export async function loadModel(actions: Actions, call: Call, input: LoadInput): Promise<Found> {
-  const { registry } = actions;
-  const [model, preset, node] = [given(input.model), given(input.preset), given(input.node)];
-  const reference = model ?? preset;
-  if (reference === undefined) throw invalidRequest('model or preset is required');
-  const named = findBackend(registry, input.backend);
-  if (named) requireCapability(named, 'load');
-  const serve = async (backend: Backend): Promise<Found> => ({
-    backend,
-    model: await serveModel(actions, call, backend, { model, preset, node }),
-  });
-  const only = namedOrOnly(registry, input.backend);
-  if (only?.driver.planServe) return serve(only);
-  const found = await resolveToAct(registry, call, reference, input.backend, preset);
-  requireCapability(found.backend, 'load');
-  return found.backend.driver.planServe ? serve(found.backend) : loadFound(actions, call, found, input.keepAlive);
-}
-
-async function loadFound(actions: Actions, call: Call, found: Found, given: LoadInput['keepAlive']): Promise<Found> {
-  const { backend, model } = found;
-  const keepAlive = given?.trim() || actions.defaultKeepAlive;
+  const decided = await decideLoad(actions, call, input);
+  const { backend, serve } = decided;
+  if (serve) return { backend, model: await serveModel(actions, call, decided) };
+  const { model, request } = decided;
+  const found = { backend, model };
+  const { keepAlive } = request;
 
   const key = JSON.stringify([model.name, keepAlive]);
   let load = backend.loads.get(key);
@@ -152,7 +188,7 @@ async function loadFound(actions: Actions, call: Call, found: Found, given: Load
     load = (async () => {
       const facts = { backend: backend.name, model: model.name, keepAlive };
       try {
-        await backend.driver.load?.(work, { model: model.name, keepAlive, listed: model });
+        await backend.driver.load?.(work, request);
         work.log.info(facts, 'model loaded');
         await autoWire(actions, work, backend, model);
       } catch (error) {
@@ -171,6 +207,34 @@ async function loadFound(actions: Actions, call: Call, found: Found, given: Load
   return findOn(call, backend, model.name).catch(() => found);
 }
 
+interface UnloadInput {
+  readonly model: string;
+  readonly backend?: string | null | undefined;
+}
+
+/** An unload that may begin. */
+type DecidedUnload = DecidedUnserve | (Found & { readonly unserve?: undefined });
+
+/** One on a backend that serves models as objects of their own. */
+export interface DecidedUnserve {
+  readonly backend: Backend;
+  readonly unserve: UnservePlan;
+}
+
+export async function decideUnload({ registry }: Actions, call: Call, input: UnloadInput): Promise<DecidedUnload> {
+  const reference = input.model.trim();
+  const only = namedOrOnly(registry, input.backend);
+  const unserving = async (backend: Backend) => {
+    const unserve = await backend.driver.planUnserve?.(call, reference);
+    return unserve && { backend, unserve };
+  };
+  const served = only && (await unserving(only));
+  if (served) return served;
+  const found = await resolveToAct(registry, call, reference, input.backend);
+  requireCapability(found.backend, 'unload');
+  return (await unserving(found.backend)) ?? found;
+}
+
 /** What became of an unload. */
 export interface Unloaded {
   readonly backend: Backend;
@@ -178,45 +242,43 @@ export interface Unloaded {
   readonly inventory?: InventoryRefresh | undefined;
 }
 
-export async function unloadModel(
-  actions: Actions,
-  call: Call,
-  input: { readonly model: string; readonly backend?: string | null | undefined },
-): Promise<Unloaded> {
-  const { registry } = actions;
-  const reference = input.model.trim();
-  const unserve = async (backend: Backend): Promise<Unloaded> => ({
-    backend,
-    inventory: await unserveModel(actions, call, backend, reference),
-  });
-  const only = namedOrOnly(registry, input.backend);
-  if (only?.driver.planUnserve) return unserve(only);
-  const { backend, model } = await resolveToAct(registry, call, reference, input.backend);
-  requireCapability(backend, 'unload');
-  if (backend.driver.planUnserve) return unserve(backend);
+export async function unloadModel(actions: Actions, call: Call, input: UnloadInput): Promise<Unloaded> {
+  const decided = await decideUnload(actions, call, input);
+  const { backend, unserve } = decided;
+  if (unserve) return { backend, inventory: await unserveModel(actions, call, decided) };
+  const { model } = decided;
   await backend.driver.unload?.(call, model);
   backend.changed();
   call.log.info({ backend: backend.name, model: model.name }, 'model unloaded');
   return { backend };
 }
 
-/** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */
-export async function deleteModel(
-  { registry, wiring }: Actions,
-  call: Call,
-  input: {
-    readonly model: string;
-    readonly backend?: string | null | undefined;
-    readonly unwire?: boolean | null | undefined;
-  },
-): Promise<Found> {
+interface DeleteInput extends UnloadInput {
+  readonly unwire?: boolean | null | undefined;
+}
+
+/** A removal that may begin. */
+interface DecidedDelete extends Found {
+  /** Whether what makes it known to agents goes first. */
+  readonly unwire: boolean;
+  /** Where there is more to it than the files. */
+  readonly remove: RemovePlan | undefined;
+}
+
+export async function decideDelete({ registry }: Actions, call: Call, input: DeleteInput): Promise<DecidedDelete> {
   const found = await resolveToAct(registry, call, input.model, input.backend);
   const { backend, model } = found;
   requireCapability(backend, 'delete');
-  await backend.driver.checkRemovable?.(call, model);
-  if (input.unwire ?? true) await wiring?.unwire(call, backend.name, model.name);
+  return { ...found, unwire: input.unwire ?? true, remove: await backend.driver.planRemove?.(call, model) };
+}
+
+/** Removes a model; before that, unless `unwire` is false, what makes it known to agents. */
+export async function deleteModel(actions: Actions, call: Call, input: DeleteInput): Promise<DecidedDelete> {
+  const decided = await decideDelete(actions, call, input);
+  const { backend, model, unwire } = decided;
+  if (unwire) await actions.wiring?.unwire(call, backend.name, model.name);
   await backend.driver.remove?.(call, model);
   backend.changed();
   call.log.info({ backend: backend.name, model: model.name }, 'model deleted');
-  return found;
+  return decided;
 }

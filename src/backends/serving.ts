@@ -13,7 +13,7 @@ import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
 import { backendError, messageOf } from '../errors.ts';
 import { isFinished } from '../jobs/store.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
-import type { Actions } from './actions.ts';
+import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
 import { type Backend, isLate, readSource } from './backend.ts';
 import { autoWireMs, wirableOf, wireAndTell } from './wiring.ts';
 
@@ -25,10 +25,12 @@ const changeMs = 30_000;
  * until it is ready. Throws what it is refused with, before anything is created; what is created stays when the caller
  * leaves.
  */
-export async function serveModel(actions: Actions, call: Call, backend: Backend, request: FitRequest): Promise<Model> {
+export async function serveModel(
+  actions: Actions,
+  call: Call,
+  { backend, asked: request, serve: plan }: DecidedServe,
+): Promise<Model> {
   const { driver } = backend;
-  const plan = await driver.planServe?.(call, request);
-  if (!plan) throw new Error(`${backend.name} has no way to plan a load`);
   let served: Model = { ...plan.model, fit: plan.fit };
   const work = outliving(call, changeMs);
   const serving = (async () => {
@@ -126,12 +128,9 @@ export async function wireNow(
 export async function unserveModel(
   actions: Actions,
   call: Call,
-  backend: Backend,
-  reference: string,
+  { backend, unserve: plan }: DecidedUnserve,
 ): Promise<InventoryRefresh> {
   const { driver } = backend;
-  const plan = await driver.planUnserve?.(call, reference);
-  if (!plan) throw new Error(`${backend.name} has no way to plan an unload`);
   let inventory: InventoryRefresh = { refreshing: false, reason: 'the answer was due before the cache was looked at' };
   const work = outliving(call, changeMs);
   const going = (async () => {
@@ -143,6 +142,12 @@ export async function unserveModel(
   })().finally(backend.changed);
   await isLate(going, call);
   return inventory;
+}
+
+/** Whether agents forget a model of what goes: nothing else serves it, as far as one can see. */
+export function isForgotten({ driver, name }: Backend, plan: UnservePlan, model: string): boolean {
+  const left = wirableOf(driver, { backend: name, name: model });
+  return left === undefined || objectsOf(plan).has(left.access.object);
 }
 
 const objectsOf = ({ serving }: UnservePlan) => new Set(serving.map(({ resource }) => resource));

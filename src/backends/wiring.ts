@@ -1,10 +1,10 @@
 import { type Call, detached } from '../call.ts';
-import type { Model, ModelConfigRef, WirableModel } from '../domain.ts';
+import type { Model, ModelConfigRef, WirableModel, WiringResult } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { conflict, invalidRequest, messageOf, quoted, unlessMissing, unsupported } from '../errors.ts';
 import { isObjectName } from '../kubernetes/resource.ts';
 import { createTurns } from '../live/turns.ts';
-import type { ApiKey, WiringTarget } from '../wiring/wiring.ts';
+import type { ApiKey, WiringPlan, WiringTarget } from '../wiring/wiring.ts';
 import type { Actions } from './actions.ts';
 import type { Backend } from './backend.ts';
 import { backendNamed, findBackend, given, namedOrOnly, type Registry } from './registry.ts';
@@ -31,13 +31,18 @@ export function wirableOf(driver: Driver, model: Model): WirableModel | undefine
   return access && { backend: driver.name, reference: model.name, access };
 }
 
+/** What a load makes known to agents by itself. */
+export function wiredByLoad({ wiring }: Actions, driver: Driver, model: Model): WirableModel | undefined {
+  return wiring?.info.autoWire && !wiredWhenServed(driver) ? wirableOf(driver, model) : undefined;
+}
+
 /** Makes a model known that is being used: nobody asked for it, so a failure is a line in the log. */
-export async function autoWire({ wiring }: Actions, call: Call, { driver }: Backend, model: Model): Promise<void> {
-  const wirable = wirableOf(driver, model);
-  if (!wiring?.info.autoWire || wiredWhenServed(driver) || !wirable) return;
-  const bounded = detached(call, AbortSignal.any([call.signal, AbortSignal.timeout(autoWireMs)]));
+export async function autoWire(actions: Actions, call: Call, { driver }: Backend, model: Model): Promise<void> {
+  const { wiring } = actions;
+  const wirable = wiredByLoad(actions, driver, model);
+  if (!wiring || !wirable) return;
   try {
-    await wireAndTell(wiring, bounded, wirable);
+    await wireAndTell(wiring, briefly(call), wirable);
   } catch (error) {
     call.log.warn({ backend: driver.name, model: model.name, error: messageOf(error) }, 'wiring failed');
   }
@@ -62,6 +67,32 @@ export async function wireAndTell(
 
 /** What a load waits for its wiring, in milliseconds. */
 export const autoWireMs = 5_000;
+const briefly = (call: Call) => detached(call, AbortSignal.any([call.signal, AbortSignal.timeout(autoWireMs)]));
+
+interface PlannedWiring extends Pick<WiringPlan, 'manifests' | 'deletes'> {
+  readonly wiring?: WiringResult;
+}
+
+/**
+ * What wiring a model on the way of something else would write, and that it would. That it cannot is an answer: what it is
+ * on the way of is done all the same.
+ */
+export async function planWiring(
+  { wiring }: Actions,
+  call: Call,
+  wirable: WirableModel | undefined,
+): Promise<PlannedWiring> {
+  if (!wiring || !wirable) return { manifests: [], deletes: [] };
+  try {
+    const { manifests, deletes, known } = await wiring.plan(briefly(call), wirable);
+    const how = known && ({ reason: 'already wired', modelConfig: known } as const);
+    return { manifests, deletes, wiring: { wired: true, ...how } };
+  } catch (error) {
+    if (call.signal.aborted) throw error;
+    const failed = { wired: false, reason: 'wiring failed', error: messageOf(error) } as const;
+    return { manifests: [], deletes: [], wiring: failed };
+  }
+}
 
 export interface WireInput {
   readonly model: string;

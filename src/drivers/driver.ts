@@ -4,6 +4,7 @@ import type {
   BackendKind,
   BackendStatus,
   Capabilities,
+  Deletion,
   FitExplanation,
   FitResult,
   InventoryRefresh,
@@ -70,6 +71,25 @@ export interface ServePlan {
   readonly access: AgentAccess;
 }
 
+/** What a download comes to. */
+export interface PullPlan {
+  readonly present: boolean;
+  readonly fit: FitResult;
+  /** Name of what downloads the same already. */
+  readonly joins?: string | undefined;
+  /** The objects to create, in their order. */
+  readonly manifests: readonly Manifest[];
+  /** What is over and gives way. */
+  readonly deletes: readonly Deletion[];
+}
+
+/** What removing a model comes to. */
+export interface RemovePlan {
+  /** The objects that do it. */
+  readonly manifests: readonly Manifest[];
+  readonly deletes: readonly Deletion[];
+}
+
 /** What serves a model and is to go. */
 export interface UnservePlan {
   /** At least one. */
@@ -133,8 +153,12 @@ export interface Driver {
   pullKey?(request: PullRequest): string;
   /** Downloads a model; ends when it is complete, throws when it is not. A later pull resumes. Has `pull`. */
   pull?(call: Call, request: PullRequest): AsyncIterable<PullProgress>;
+  /** What `pull` would do now. Throws what a pull fails with before it downloads anything. */
+  planPull?(call: Call, request: PullRequest): Promise<PullPlan>;
   /** Downloads that began before this process and are not over. Has `pull`, where they go on without it. */
   unfinished?(call: Call): Promise<UnfinishedPull[]>;
+  /** Throws what a load is refused with before the server is asked. */
+  checkLoad?(request: LoadRequest): void;
   /** Brings a model into memory; resolves when it is there. Has `load`. */
   load?(call: Call, request: LoadRequest): Promise<void>;
   /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */
@@ -156,8 +180,8 @@ export interface Driver {
   planUnserve?(call: Call, reference: string): Promise<UnservePlan>;
   /** Deletes what the plan has, whatever state it is in. Does not wait until it is gone. */
   unserve?(call: Call, plan: UnservePlan): Promise<InventoryRefresh>;
-  /** Throws why a model cannot be removed, before anything else of it is. */
-  checkRemovable?(call: Call, model: Model): Promise<void>;
+  /** What `remove` would do; absent where that is no more than the files. Throws why a model cannot be removed. */
+  planRemove?(call: Call, model: Model): Promise<RemovePlan>;
   /** Removes a model from disk. Has `delete`. */
   remove?(call: Call, model: Model): Promise<void>;
   /** Has `nodeInventory`. */

@@ -29,6 +29,8 @@ export interface Jobs {
   readonly store: JobStore;
   /** Starts the work, or joins the job that does it already (`created: false`). Returns before the work begins. */
   start(call: Call, spec: JobSpec, work: JobWork): { job: Job; created: boolean };
+  /** The job that does this work already. */
+  running(spec: JobSpec): Job | undefined;
   /** Throws `not_found` for an unknown id. */
   get(id: string): Job;
   /** Asks a running job to stop; the answer may still say `running`. A finished job stays as it is. */
@@ -53,11 +55,18 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
     return job;
   }
 
-  function start(call: Call, spec: JobSpec, work: JobWork) {
-    const key = JSON.stringify([spec.type, spec.backend, spec.key]);
-    const active = running.get(key);
-    if (active) return { job: get(active.id), created: false };
+  const keyOf = (spec: JobSpec) => JSON.stringify([spec.type, spec.backend, spec.key]);
 
+  function runningNow(spec: JobSpec): Job | undefined {
+    const active = running.get(keyOf(spec));
+    return active && get(active.id);
+  }
+
+  function start(call: Call, spec: JobSpec, work: JobWork) {
+    const active = runningNow(spec);
+    if (active) return { job: active, created: false };
+
+    const key = keyOf(spec);
     const abort = new AbortController();
     const { key: _, ...facts } = spec;
     const job: Job = {
@@ -121,6 +130,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
   return {
     store,
     start,
+    running: runningNow,
     get,
     cancel(id) {
       const job = get(id);

@@ -1,4 +1,5 @@
-import { backendError, invalidRequest, quoted } from '../errors.ts';
+import { backendError } from '../errors.ts';
+import { dryRunName, notABoolean } from '../operations/dryRun.ts';
 import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 
@@ -18,9 +19,8 @@ export function variablesOfArguments(
     const { name, toolName, required } = variable;
     const isThere = Object.hasOwn(args, toolName);
     const value = isThere ? meaningOf(variable, args[toolName]) : undefined;
-    // Who asks what would be done, in whatever words, does not want it done.
-    if (name === 'dryRun' && isThere && value === undefined && args[toolName] !== null)
-      throw invalidRequest(`"${toolName}" is ${shown(args[toolName])}, it must be true or false`);
+    if (name === dryRunName && isThere && value === undefined && args[toolName] !== null)
+      throw notABoolean(toolName, args[toolName]);
     if (value !== undefined) given[name] = value;
     else if (required && isThere)
       throw backendError(`argument "${toolName}" is not ${withArticle(jsonTypeOf(variable))}`);
@@ -29,7 +29,13 @@ export function variablesOfArguments(
   return given;
 }
 
-const shown = (value: unknown) => quoted(typeof value === 'string' ? value : JSON.stringify(value));
+/** Whether a call is to be told, not done. */
+export function asksDryRun(args: Readonly<Record<string, unknown>>): boolean {
+  const given = Object.hasOwn(args, dryRunName) ? (args[dryRunName] ?? false) : false;
+  const meant = toBoolean(given);
+  if (meant === undefined) throw notABoolean(dryRunName, given);
+  return meant;
+}
 
 /** What an argument means; undefined when it means nothing. */
 function meaningOf(variable: Variable, argument: unknown): unknown {

@@ -5,10 +5,10 @@ import { asGatewayError, type ErrorCode, GatewayError } from '../errors.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
 import type { Build, Context } from '../resolvers/builder.ts';
-import { variablesOfArguments } from './arguments.ts';
+import { asksDryRun, variablesOfArguments } from './arguments.ts';
 import { instructionsFor } from './instructions.ts';
 import { createProtocol, type Protocol } from './protocol.ts';
-import { toolNamesOf, toolOf, toolOperationsOf } from './tools.ts';
+import { type ToolOperation, toolNamesOf, toolOf, toolOperationsOf } from './tools.ts';
 
 export { toolNamesOf } from './tools.ts';
 
@@ -46,13 +46,15 @@ export function createMcp({ operations, run, contextFor, build, onCall }: McpOpt
   }
 
   async function answer(
-    operation: Operation,
+    operation: ToolOperation,
     args: Readonly<Record<string, unknown>>,
     call: Call,
   ): Promise<{ result: CallToolResult; error?: GatewayError }> {
     try {
+      const { dryRun } = operation.tool;
+      const asked = dryRun && asksDryRun(args) ? dryRun : operation;
       const variables = variablesOfArguments(operation.variables, args);
-      return { result: success(await run(operation, variables, contextFor(call))) };
+      return { result: success(await run(asked, variables, contextFor(call))) };
     } catch (thrown) {
       // What `run` throws is a refusal, and is logged; anything else is a fault of ours.
       if (!(thrown instanceof GatewayError)) call.log.error({ err: thrown }, 'unexpected error');

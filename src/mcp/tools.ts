@@ -1,7 +1,8 @@
 import type { Tool } from '@modelcontextprotocol/server';
+import { dryRunName, dryRunSchema } from '../operations/dryRun.ts';
 import { inputSchemaOf } from '../operations/input.ts';
 import type { Operation, ToolFacts, Variable } from '../operations/load.ts';
-import { type JsonSchema, jsonSchemaOf } from '../operations/shape.ts';
+import { type JsonSchema, jsonSchemaOf, type ObjectShape } from '../operations/shape.ts';
 
 /** An operation that answers as a tool. */
 export type ToolOperation = Operation & { readonly tool: ToolFacts };
@@ -30,11 +31,14 @@ export function toolOf({ tool, type, description, variables, answer }: ToolOpera
     description,
     inputSchema: {
       type: 'object',
-      properties: Object.fromEntries(variables.map(variable => [variable.toolName, inputSchemaOf(variable)])),
+      properties: {
+        ...Object.fromEntries(variables.map(variable => [variable.toolName, inputSchemaOf(variable)])),
+        ...(tool.dryRun && { [dryRunName]: dryRunSchema() }),
+      },
       ...(required.length > 0 && { required }),
     } as Tool['inputSchema'],
     // Written out in full: not every client follows references.
-    outputSchema: briefly(jsonSchemaOf(answer, () => undefined)) as Tool['outputSchema'],
+    outputSchema: outputSchemaOf(answer, tool.dryRun?.answer) as Tool['outputSchema'],
     annotations: {
       title,
       readOnlyHint: isQuery,
@@ -50,6 +54,14 @@ interface Described extends JsonSchema {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Described>>;
   readonly items?: Described;
+}
+
+/** Whatever a tool answers is an object; with a dry run it is one of two, and the root has to say so for both. */
+function outputSchemaOf(answer: ObjectShape, plan: ObjectShape | undefined): JsonSchema {
+  const [first, ...others] = [answer, ...(plan ? [plan] : [])].map(shape =>
+    briefly(jsonSchemaOf(shape, () => undefined)),
+  );
+  return others.length === 0 ? (first as JsonSchema) : { type: 'object', anyOf: [first, ...others] };
 }
 
 /**

@@ -21,6 +21,7 @@ import {
   validate,
   valueFromASTUntyped,
 } from 'graphql';
+import { dryRunName } from './dryRun.ts';
 import { fragmentsOf, type ObjectShape, shapeOf } from './shape.ts';
 
 /** One stored operation: a file of `schema/operations/`, checked against the graph and ready to be a route and a tool. */
@@ -54,7 +55,12 @@ export interface Variable {
   readonly argument: GraphQLArgument;
 }
 
-export interface RestRoute {
+/** What both faces may have: a query with the same variables that answers in the place of a mutation, for dry runs. */
+interface WithDryRun {
+  readonly dryRun?: Operation | undefined;
+}
+
+export interface RestRoute extends WithDryRun {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly status: number;
@@ -62,7 +68,7 @@ export interface RestRoute {
   readonly oneOf: readonly string[];
 }
 
-export interface ToolFacts {
+export interface ToolFacts extends WithDryRun {
   readonly name: string;
   readonly destructive: boolean;
   readonly idempotent: boolean;
@@ -79,16 +85,19 @@ export function loadOperations(schema: GraphQLSchema, folder = ownFolder): reado
   const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
   const extended = extendSchema(schema, parse(read('directives.graphql')));
   const fragments = parse(read('fragments.graphql'));
-  const operations = readdirSync(folder)
+  const files = readdirSync(folder)
     .filter(file => file.endsWith('.graphql') && !sharedFiles.includes(file))
-    .sort()
-    .map(file => {
+    .sort();
+  const each = <T>(work: (file: string, index: number) => T) =>
+    files.map((file, index) => {
       try {
-        return toOperation(schema, extended, fragments, read(file));
+        return work(file, index);
       } catch (error) {
         throw new Error(`schema/operations/${file}: ${(error as Error).message}`, { cause: error });
       }
     });
+  const parsed = each(file => toOperation(schema, extended, fragments, read(file)));
+  const operations = each((_, index) => withDryRuns(parsed[index] as Read, parsed));
   for (const [what, names] of Object.entries({
     operations: operations.map(({ name }) => name),
     tools: operations.flatMap(({ tool }) => tool?.name ?? []),
@@ -100,7 +109,41 @@ export function loadOperations(schema: GraphQLSchema, folder = ownFolder): reado
   return operations;
 }
 
-function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, source: string): Operation {
+/** An operation by itself: the one for its dry runs is a name yet. */
+interface Read extends Omit<Operation, 'rest' | 'tool'> {
+  readonly rest: Named<RestRoute> | undefined;
+  readonly tool: Named<ToolFacts> | undefined;
+}
+type Named<T extends WithDryRun> = Omit<T, 'dryRun'> & { readonly dryRun?: string | undefined };
+
+/** The operation with those for its dry runs. One that has none stays the object it is: it may be one. */
+function withDryRuns(operation: Read, all: readonly Read[]): Operation {
+  const linked = <T extends WithDryRun>(face: Named<T> | undefined) =>
+    face?.dryRun === undefined ? face : { ...face, dryRun: dryRunOf(operation, face.dryRun, all) };
+  const [rest, tool] = [linked(operation.rest), linked(operation.tool)];
+  return (rest === operation.rest && tool === operation.tool ? operation : { ...operation, rest, tool }) as Operation;
+}
+
+/** The query of that name. Throws when it cannot answer in the place of the operation. */
+function dryRunOf(operation: Read, name: string, all: readonly Read[]): Operation {
+  const found = all.find(each => each.name === name);
+  const refuse = (why: string) => new Error(`its dryRun ${name} ${why}`);
+  if (!found) throw refuse('is no stored operation');
+  if (found.type !== 'query') throw refuse(`is a ${found.type}, it must be a query`);
+  if (found.rest || found.tool) throw refuse('is a route or a tool of its own');
+  const signature = ({ variables }: Read) =>
+    variables.map(
+      ({ name, type, defaultValue }) =>
+        `$${name}: ${type}${defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`}`,
+    );
+  const [wanted, has] = [operation, found].map(each => signature(each).sort().join(', '));
+  if (wanted !== has) throw refuse(`takes (${has}), it must take (${wanted})`);
+  const taken = operation.variables.find(variable => [variable.restName, variable.toolName].includes(dryRunName));
+  if (taken) throw refuse(`is asked for by ${dryRunName}, and $${taken.name} has that name`);
+  return found as Operation;
+}
+
+function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, source: string): Read {
   const own = parse(source);
   const all: DocumentNode = { kind: Kind.DOCUMENT, definitions: [...own.definitions, ...shared.definitions] };
   const rules = specifiedRules.filter(rule => rule !== NoUnusedFragmentsRule);
@@ -142,8 +185,8 @@ function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: Doc
         argument: argumentOf(name, root, field.args),
       };
     }),
-    rest: directive<RestRoute>(extended, definition, 'rest', { oneOf: [] }),
-    tool: directive<ToolFacts>(extended, definition, 'tool', { required: [] }),
+    rest: directive<Named<RestRoute>>(extended, definition, 'rest', { oneOf: [] }),
+    tool: directive<Named<ToolFacts>>(extended, definition, 'tool', { required: [] }),
     rootKey: (root.alias ?? root.name).value,
     answer,
   };

@@ -61,6 +61,7 @@ const scalarSchemas: Record<string, JsonSchema> = {
   Bytes: { type: 'integer', format: 'int64' },
   Revision: { type: 'integer', format: 'int64' },
   DateTime: { type: 'string', format: 'date-time' },
+  Manifest: { type: 'object', additionalProperties: true },
 };
 
 export function leafSchema(type: GraphQLOutputType): JsonSchema {

@@ -49,6 +49,33 @@ export const backendArg = (t: Arguments) =>
 export const onlyBackendArg = (t: Arguments) =>
   t.string({ description: 'Name of the only backend to ask; all of them when absent.' });
 
+/** What an action on a model is asked with, and its plan too. */
+export const pullArgs = (t: Arguments) => ({
+  model: modelArg(t),
+  backend: t.string({ description: 'Name of the backend; the default one when absent.' }),
+  wire: t.boolean({ description: 'Wire the model into kagent when it is there.' }),
+  preset: optionalReferenceArg(t, 'preset', 'Preset to download for; backends without presets ignore it.'),
+  node: optionalReferenceArg(t, 'node', 'Node to download to; backends without nodes ignore it.'),
+});
+
+export const loadArgs = (t: Arguments) => ({
+  model: optionalReferenceArg(t, 'model', 'Reference of the model as the backend spells it.'),
+  preset: optionalReferenceArg(t, 'preset', 'A preset, in place of the model, on backends that have presets.'),
+  backend: backendArg(t),
+  keepAlive: t.string({
+    description: 'How long it stays after its last use: `10m`, or `-1` for as long as the server runs.',
+  }),
+  node: optionalReferenceArg(t, 'node', 'Node to load on; backends without nodes ignore it.'),
+});
+
+export const unloadArgs = (t: Arguments) => ({ model: modelArg(t), backend: backendArg(t) });
+
+export const deleteArgs = (t: Arguments) => ({
+  model: modelArg(t),
+  unwire: t.boolean({ defaultValue: true, description: 'Remove its wiring first.' }),
+  backend: backendArg(t),
+});
+
 const pageSize = z
   .number()
   .refine(size => size >= 1 && size <= 1000, { error: issue => `"first" is ${issue.input}, it must be 1 to 1000` })

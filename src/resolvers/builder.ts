@@ -4,6 +4,7 @@ import ValidationPlugin from '@pothos/plugin-validation';
 import { GraphQLError } from 'graphql';
 import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
+import type { Manifest } from '../domain.ts';
 import { invalidRequest, quoted } from '../errors.ts';
 import type { Source } from '../live/source.ts';
 import type { RowBudget } from './rowBudget.ts';
@@ -61,6 +62,7 @@ export interface SchemaShape {
     DateTime: { Input: Date; Output: Date };
     Bytes: { Input: number; Output: number };
     Revision: { Input: number; Output: number };
+    Manifest: { Input: Manifest; Output: Manifest };
   };
 }
 
@@ -138,6 +140,14 @@ builder.scalarType(
   'Revision',
   integerScalar('A number that grows with every change of what is subscribed to, across restarts too'),
 );
+
+builder.scalarType('Manifest', {
+  description: 'A Kubernetes object as it would be written, in JSON. Only in answers.',
+  serialize: manifest => manifest,
+  parseValue: () => {
+    throw new GraphQLError('a manifest is only answered, never given');
+  },
+});
 
 /** The values of an enum whose contract words are these: `IN_PROGRESS` is `inProgress`. */
 export function enumValues<W extends string>(words: readonly W[]): Record<string, { value: W }> {

@@ -5,7 +5,16 @@ import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
 import type { InventoryRefresh, Job, Model } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
-import { backendArg, modelArg, onlyBackendArg, optionalReferenceArg, pageArgs } from './arguments.ts';
+import {
+  backendArg,
+  deleteArgs,
+  loadArgs,
+  modelArg,
+  onlyBackendArg,
+  pageArgs,
+  pullArgs,
+  unloadArgs,
+} from './arguments.ts';
 import { backendView } from './backend.ts';
 import { builder, faces } from './builder.ts';
 import { jobsOf } from './job.ts';
@@ -197,13 +206,7 @@ builder.mutationFields(t => ({
       'Starts a download, or joins the one that runs. It answers at once; follow the job. Whether the model exists is for',
       'the backend to find out: an unknown one is a job that fails.',
     ].join('\n'),
-    args: {
-      model: modelArg(t.arg),
-      backend: t.arg.string({ description: 'Name of the backend; the default one when absent.' }),
-      wire: t.arg.boolean({ description: 'Wire the model into kagent when it is there.' }),
-      preset: optionalReferenceArg(t.arg, 'preset', 'Preset to download for; backends without presets ignore it.'),
-      node: optionalReferenceArg(t.arg, 'node', 'Node to download to; backends without nodes ignore it.'),
-    },
+    args: pullArgs(t.arg),
     resolve: (_root, args, { gateway, call }) => pullModel(gateway, call, args),
   }),
   loadModel: t.field({
@@ -213,22 +216,14 @@ builder.mutationFields(t => ({
       'Brings a model into memory and answers it as it then is. A load goes on when the caller leaves; `loaded: false`',
       'says that it was still under way when the answer was due.',
     ].join('\n'),
-    args: {
-      model: optionalReferenceArg(t.arg, 'model', 'Reference of the model as the backend spells it.'),
-      preset: optionalReferenceArg(t.arg, 'preset', 'A preset, in place of the model, on backends that have presets.'),
-      backend: backendArg(t.arg),
-      keepAlive: t.arg.string({
-        description: 'How long it stays after its last use: `10m`, or `-1` for as long as the server runs.',
-      }),
-      node: optionalReferenceArg(t.arg, 'node', 'Node to load on; backends without nodes ignore it.'),
-    },
+    args: loadArgs(t.arg),
     resolve: async (_root, args, { gateway, call }) => (await loadModel(gateway, call, args)).model,
   }),
   unloadModel: t.field({
     type: UnloadPayloadRef,
     nullable: true,
     description: 'Lets go of a model. One that is not loaded stays as it is.',
-    args: { model: modelArg(t.arg), backend: backendArg(t.arg) },
+    args: unloadArgs(t.arg),
     resolve: async (_root, args, { gateway, call }) => {
       const { backend, inventory } = await unloadModel(gateway, call, args);
       return { backend: backend.name, model: args.model.trim(), inventory };
@@ -238,14 +233,10 @@ builder.mutationFields(t => ({
     type: DeletePayloadRef,
     nullable: true,
     description: "Removes a model's files, after unloading it.",
-    args: {
-      model: modelArg(t.arg),
-      unwire: t.arg.boolean({ defaultValue: true, description: 'Remove its wiring first.' }),
-      backend: backendArg(t.arg),
-    },
+    args: deleteArgs(t.arg),
     resolve: async (_root, args, { gateway, call }) => {
-      const { backend } = await deleteModel(gateway, call, args);
-      return { backend: backend.name, model: args.model, unwired: args.unwire ?? true };
+      const { backend, unwire } = await deleteModel(gateway, call, args);
+      return { backend: backend.name, model: args.model, unwired: unwire };
     },
   }),
 }));

@@ -2,6 +2,7 @@ import { encodeGlobalID } from '@pothos/plugin-relay';
 import { type GraphQLSchema, isObjectType, lexicographicSortSchema, printSchema } from 'graphql';
 import './backend.ts';
 import './model.ts';
+import './plan.ts';
 import './loadedModel.ts';
 import './node.ts';
 import './job.ts';

@@ -1,12 +1,29 @@
 import { invalidRequest } from '../errors.ts';
+import { dryRunName, notABoolean } from '../operations/dryRun.ts';
 import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 import type { Route } from './routes.ts';
 
 type Variables = Record<string, unknown>;
 
+/** What a request asks of its route. */
+interface Asked {
+  readonly variables: Variables;
+  /** It is to be told, not done. */
+  readonly dryRun: boolean;
+}
+
+/** What a GET or DELETE asks. */
+export function askedByQuery(route: Route, captured: Readonly<Record<string, string>>, query: URLSearchParams): Asked {
+  const texts = route.rest.dryRun ? query.getAll(dryRunName) : [];
+  const wrong = texts.find(text => !/^(true|false)$/i.test(text));
+  if (wrong !== undefined) throw notABoolean(dryRunName, wrong);
+  const dryRun = texts.some(text => text.toLowerCase() === 'true');
+  return { variables: variablesOfQuery(route, captured, query), dryRun };
+}
+
 /** The variables of a GET or DELETE: what its path captured, and its query. */
-export function variablesOfQuery(
+function variablesOfQuery(
   { operation }: Route,
   captured: Readonly<Record<string, string>>,
   query: URLSearchParams,
@@ -51,14 +68,16 @@ export function bodyFieldsOf(routes: readonly Route[]): BodyFields {
 }
 
 /**
- * The variables of a POST. Field names match without regard to case, the last of a repeated one wins, unknown fields are
+ * What a POST asks. Field names match without regard to case, the last of a repeated one wins, unknown fields are
  * ignored, a null is a field not sent; known fields are checked for their type also on routes that do not use them.
  */
-export function variablesOfBody({ operation, rest }: Route, fields: BodyFields, body: string): Variables {
+export function askedByBody({ operation, rest }: Route, fields: BodyFields, body: string): Asked {
   const oneOf = rest.oneOf.length > 0 ? rest.oneOf : requiredOf(operation.variables);
   if (body.trim() === '') throw invalidRequest(`JSON body with "${oneOf[0]}" is required`);
   const sent = new Map<string, unknown>();
+  let dryRun: unknown = false;
   for (const [name, value] of Object.entries(parseObject(body))) {
+    if (rest.dryRun && name.toLowerCase() === dryRunName.toLowerCase()) dryRun = value ?? false;
     const field = fields.get(name.toLowerCase());
     if (!field || value === null) continue;
     const type = jsonTypeOf(field);
@@ -67,11 +86,13 @@ export function variablesOfBody({ operation, rest }: Route, fields: BodyFields, 
     }
     sent.set(field.restName, value);
   }
+  if (typeof dryRun !== 'boolean') throw notABoolean(dryRunName, dryRun);
   if (oneOf.length > 0 && oneOf.every(name => String(sent.get(name) ?? '').trim() === '')) {
     throw invalidRequest(`"${oneOf[0]}" is required`);
   }
   const given = operation.variables.filter(variable => sent.has(variable.restName));
-  return Object.fromEntries(given.map(variable => [variable.name, sent.get(variable.restName)]));
+  const variables = Object.fromEntries(given.map(variable => [variable.name, sent.get(variable.restName)]));
+  return { variables, dryRun };
 }
 
 const requiredOf = (variables: readonly Variable[]) =>

@@ -1,6 +1,7 @@
 import { errorCodes, GatewayError } from '../errors.ts';
+import { dryRunName, dryRunSchema } from '../operations/dryRun.ts';
 import { inputSchemaOf } from '../operations/input.ts';
-import type { Operation, Variable } from '../operations/load.ts';
+import type { Operation, RestRoute, Variable } from '../operations/load.ts';
 import { type JsonSchema, jsonSchemaOf, type ObjectShape, objectSchema } from '../operations/shape.ts';
 import { type Route, routesOf } from './routes.ts';
 
@@ -95,21 +96,36 @@ export function openApiOf(operations: readonly Operation[], version: string): Js
 function pathItem({ operation, rest }: Route, refer: (shape: ObjectShape) => JsonSchema | undefined) {
   const { variables, summary, description, name, tool, answer } = operation;
   const isPost = rest.method === 'POST';
-  const parameters = isPost ? [] : variables.map(variable => parameter(variable, rest.path));
+  const parameters = isPost
+    ? []
+    : [...variables.map(variable => parameter(variable, rest.path)), ...(rest.dryRun ? [dryRunParameter()] : [])];
   return {
     operationId: name,
     summary,
     ...(description !== summary && { description }),
     ...(tool && { 'x-mcp-tool': tool.name }),
     ...(parameters.length > 0 && { parameters }),
-    ...(isPost && { requestBody: { required: true, content: json(bodySchema(variables)) } }),
+    ...(isPost && { requestBody: { required: true, content: json(bodySchema(variables, rest.dryRun !== undefined)) } }),
     responses: {
-      [rest.status]: { description: 'The answer.', content: json(jsonSchemaOf(answer, refer)) },
+      ...answersOf(rest, jsonSchemaOf(answer, refer), rest.dryRun && jsonSchemaOf(rest.dryRun.answer, refer)),
       default: {
         description: 'A refusal: switch on `error.code`.',
         content: json({ $ref: '#/components/schemas/Error' }),
       },
     },
+  };
+}
+
+/** By status: the answer, and that of a dry run, which is always 200. */
+function answersOf({ status }: RestRoute, answer: JsonSchema, plan: JsonSchema | undefined) {
+  if (!plan) return { [status]: { description: 'The answer.', content: json(answer) } };
+  if (status === 200) {
+    const either = { anyOf: [answer, plan] };
+    return { 200: { description: 'The answer; with `dryRun` what would be done.', content: json(either) } };
+  }
+  return {
+    200: { description: 'With `dryRun`: what would be done.', content: json(plan) },
+    [status]: { description: 'The answer.', content: json(answer) },
   };
 }
 
@@ -127,11 +143,19 @@ function parameter(variable: Variable, path: string) {
   };
 }
 
-function bodySchema(variables: readonly Variable[]): JsonSchema {
+function dryRunParameter() {
+  const { description, ...schema } = dryRunSchema();
+  return { name: dryRunName, in: 'query', description, schema };
+}
+
+function bodySchema(variables: readonly Variable[], hasDryRun: boolean): JsonSchema {
   const required = variables.filter(variable => variable.required).map(variable => variable.restName);
   return {
     type: 'object',
     ...(required.length > 0 && { required }),
-    properties: Object.fromEntries(variables.map(variable => [variable.restName, inputSchemaOf(variable)])),
+    properties: {
+      ...Object.fromEntries(variables.map(variable => [variable.restName, inputSchemaOf(variable)])),
+      ...(hasDryRun && { [dryRunName]: dryRunSchema() }),
+    },
   };
 }

@@ -6,7 +6,7 @@ import type { Observation, Source } from '../live/source.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
 import type { Context } from '../resolvers/builder.ts';
-import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from './input.ts';
+import { askedByBody, askedByQuery, bodyFieldsOf } from './input.ts';
 import { type Match, matchRoute, type Route, routesOf } from './routes.ts';
 
 /** A request as far as a route needs it. */
@@ -81,11 +81,14 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
       if ('redirect' in match) return redirectTo(match.redirect, request.query);
       if ('allow' in match) return textResponse(405, 'Method Not Allowed', { allow: match.allow.join(', ') });
       try {
-        const variables =
-          match.route.rest.method === 'POST'
-            ? variablesOfBody(match.route, fields, request.body)
-            : variablesOfQuery(match.route, match.captured, request.query);
-        return await answer(match.route, variables, request, call);
+        const { route, captured } = match;
+        const { variables, dryRun } =
+          route.rest.method === 'POST'
+            ? askedByBody(route, fields, request.body)
+            : askedByQuery(route, captured, request.query);
+        if (!dryRun || !route.rest.dryRun) return await answer(route, variables, request, call);
+        const plan = await run(route.rest.dryRun, variables, contextFor(call, new Map()));
+        return jsonResponse(200, toJson(plan));
       } catch (error) {
         return errorResponse(asGatewayError(error, call.requestId), call);
       }

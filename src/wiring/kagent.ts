@@ -6,6 +6,7 @@ import { watchKnown, watchState } from './kagent/known.ts';
 import { look } from './kagent/look.ts';
 import { isOn, referenceOf } from './kagent/match.ts';
 import { nameOf } from './kagent/names.ts';
+import { previewUnwire, previewWire } from './kagent/preview.ts';
 import { unwire } from './kagent/unwire.ts';
 import { createVersions } from './kagent/versions.ts';
 import { wire } from './kagent/wire.ts';
@@ -51,6 +52,9 @@ export function createKagent(options: KagentOptions): WiringTarget {
       if (written) await untilLeft(objects.seen(written, call.signal));
       return row.ref;
     },
+
+    plan: (call, model) => previewWire(place, call, model),
+    planUnwire: (call, backend, reference) => previewUnwire(place, call, backend, reference),
 
     async unwire(call, backend, reference) {
       const removed = await unwire(place, call, backend, reference);

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts';
-import type { ModelConfigRef, WirableModel, WiringInfo } from '../domain.ts';
+import type { Deletion, Manifest, ModelConfigRef, WirableModel, WiringInfo } from '../domain.ts';
 import type { Source } from '../live/source.ts';
 
 /** How agents show a backend who they are, where the caller says so. */
@@ -23,6 +23,15 @@ export interface WiringState {
   readonly reason?: string | undefined;
 }
 
+/** What wiring a model would write. */
+export interface WiringPlan {
+  /** In their order; none when nothing would change. */
+  readonly manifests: readonly Manifest[];
+  readonly deletes: readonly Deletion[];
+  /** What makes it known already, when nothing would change. */
+  readonly known?: ModelConfigRef | undefined;
+}
+
 /**
  * A place that agents know models from. It turns a `WirableModel` into whatever agents read there, and reads back what is
  * there; who wants it wired, and when, is no business of its.
@@ -39,8 +48,12 @@ export interface WiringTarget {
    * where agents pass tokens on.
    */
   wire(call: Call, model: WirableModel, apiKey?: ApiKey): Promise<ModelConfigRef>;
+  /** What `wire` would write now, by what can be read. Throws as `wire` does. */
+  plan(call: Call, model: WirableModel): Promise<WiringPlan>;
   /** Removes what we made of a model, and its Secret; nothing there is no error. */
   unwire(call: Call, backend: string, reference: string): Promise<void>;
+  /** What `unwire` would remove now. */
+  planUnwire(call: Call, backend: string, reference: string): Promise<readonly Deletion[]>;
   /** References of the models that we have made known of a backend. */
   wiredOn(call: Call, backend: string): Promise<readonly string[]>;
   /** What our objects of a reference name as their backend; undefined for one that names none. */

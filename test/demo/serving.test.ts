@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordOf } from '../../src/demo/cluster/store/object.ts';
-import { objectsOf } from '../drivers/kserve/world.ts';
+import { objectsAt } from '../drivers/kserve/recordings.ts';
 import { kubectlWith, skip } from '../support/kubectl.ts';
 import {
   gpuPool,
@@ -95,7 +95,7 @@ test('at every stage objects have what those of a real cluster have', async t =>
     await phases('nova-4b', phase);
     // So far into it that all of it was said.
     await clock.advance(2_500);
-    const real = objectsOf(`scenarios/serve-from-zero/${file}.yaml`) as readonly unknown[] as readonly PodEvent[];
+    const real = objectsAt('serve-from-zero', file) as readonly unknown[] as readonly PodEvent[];
     const of = (kind: string) => real.filter(each => each.kind === kind);
     const [pod] = pods('nova-4b');
     const has = new Set(pathsOf({ metadata: pod?.metadata, spec: pod?.spec, status: pod?.status }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { objectsOf } from '../drivers/kserve/world.ts';
+import { objectsAt } from '../drivers/kserve/recordings.ts';
 import { gpuPool, type PodEvent, pace, service, startLab, stepOf, weights } from './servingLab.ts';
 
 const log = 'Traceback (most recent call last):\nValueError: too long\n';
@@ -57,7 +57,7 @@ test('at the back-off its container says what one of a real cluster does', async
   cluster.put(service({ name: 'nova', nodeSelector: gpuPool }));
   await phases('nova', 'failed');
   await clock.advance(1);
-  const real = objectsOf('scenarios/crash-loop/03-back-off.yaml').find(({ kind }) => kind === 'Pod') as unknown as {
+  const real = objectsAt('crash-loop', '03-back-off').find(({ kind }) => kind === 'Pod') as unknown as {
     status: { containerStatuses: [object & { state: object; lastState: { terminated: object } }] };
   };
   const [expected] = real.status.containerStatuses;
@@ -84,7 +84,7 @@ test('an image that no registry has is asked for again and again', async t => {
   );
   assert.equal(pods('nova')[0]?.status.phase, 'Pending');
   await clock.advance(60_000);
-  const real = objectsOf('scenarios/image-pull-back-off/03-image-pull-back-off.yaml') as readonly unknown[];
+  const real = objectsAt('image-pull-back-off', '03-image-pull-back-off') as readonly unknown[];
   for (const { reason, type } of (real as PodEvent[]).filter(({ kind }) => kind === 'Event')) {
     const ours = events('nova').find(each => {
       return each.reason === reason && each.involvedObject.fieldPath === 'spec.containers{main}';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type GraphQLArgument, GraphQLFloat, GraphQLInt } from 'graphql';
-import { variablesOfArguments } from '../../src/mcp/arguments.ts';
+import { asksDryRun, variablesOfArguments } from '../../src/mcp/arguments.ts';
 import type { Variable } from '../../src/operations/load.ts';
 import { operations } from './serving.ts';
 
@@ -96,4 +96,15 @@ test('an argument that no variable is named after is ignored, whatever it is cal
 
 test('an argument goes to the variable it is another name of', () => {
   assert.deepEqual(variablesOfArguments([{ ...optional, toolName: 'max' }], { max: 3, limit: 4 }), { limit: 3 });
+});
+
+test('a dry run is asked for by a boolean, its word or a number, and by nothing else', () => {
+  for (const dryRun of [true, 'true', 'True', 1]) assert.equal(asksDryRun({ dryRun }), true);
+  for (const args of [{}, { dryRun: false }, { dryRun: 'false' }, { dryRun: 0 }, { dryRun: null }])
+    assert.equal(asksDryRun(args), false);
+  for (const dryRun of ['', 'yes', [], {}]) {
+    const shown = JSON.stringify(typeof dryRun === 'string' ? dryRun : JSON.stringify(dryRun));
+    const message = `invalid request: "dryRun" is ${shown}, it must be true or false`;
+    assert.throws(() => asksDryRun({ dryRun }), { code: 'invalid_request', message });
+  }
 });

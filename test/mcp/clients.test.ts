@@ -94,6 +94,13 @@ test('every tool passes the check of its output that the client makes by itself'
   // Refused where there is no Kubernetes.
   const refused = ['add_backend', 'remove_backend'];
   const args = { model: 'a:1b', query: 'a', id: pulled.data.job.id };
+  for (const name of ['load_model', 'pull_model', ...last]) {
+    const { isError, text, structuredContent } = toolReply(
+      await client.callTool({ name, arguments: { model: 'a:1b', dryRun: true } }),
+    );
+    assert.equal(isError, false, `${name}: ${text}`);
+    assert.equal((structuredContent as { dryRun: boolean }).dryRun, true, name);
+  }
   for (const name of [...mcp.toolNames.filter(each => ![...last, ...refused].includes(each)), ...last]) {
     const reply = toolReply(await client.callTool({ name, arguments: args }));
     assert.equal(reply.isError, false, `${name}: ${reply.text}`);

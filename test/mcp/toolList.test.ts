@@ -89,7 +89,7 @@ test('input schemas name every argument, and require only what is insisted on', 
       'servingNamespace discoveryNamespace discoveryName gpuPoolTaint gpuPoolNodeSelector dryRun mode',
     cancel_job: 'id*',
     check_fit: 'model backend preset node',
-    delete_model: 'model* unwire backend',
+    delete_model: 'model* unwire backend dryRun',
     explain_fit: 'model backend preset node',
     get_backend: 'backend',
     get_info: '',
@@ -101,16 +101,34 @@ test('input schemas name every argument, and require only what is insisted on', 
     list_models: 'backend',
     list_nodes: 'backend',
     list_presets: 'backend',
-    load_model: 'model backend keepAlive preset node',
-    pull_model: 'model* backend wire preset node',
+    load_model: 'model backend keepAlive preset node dryRun',
+    pull_model: 'model* backend wire preset node dryRun',
     remove_backend: 'kind* dryRun mode',
     search_models: 'query* limit backend',
-    unload_model: 'model* backend',
+    unload_model: 'model* backend dryRun',
     unwire_model: 'model* backend',
     wire_model: 'model* backend apiKeyPassthrough apiKeySecret apiKeySecretKey',
   });
   const unwire = tools.find(({ name }) => name === 'delete_model')?.inputSchema.properties?.unwire;
   assert.deepEqual(unwire, { type: 'boolean', description: 'Remove its wiring first.', default: true });
+});
+
+test('a tool with a dry run says so, and answers one of two', () => {
+  const withDryRun = tools.filter(({ outputSchema }) => outputSchema?.anyOf !== undefined);
+  assert.deepEqual(
+    withDryRun.map(({ name }) => name),
+    ['delete_model', 'load_model', 'pull_model', 'unload_model'],
+  );
+  for (const { name, inputSchema, outputSchema } of withDryRun) {
+    const { dryRun } = inputSchema.properties as { dryRun: { description: string } };
+    assert.deepEqual({ ...dryRun, description: '' }, { type: 'boolean', default: false, description: '' }, name);
+    assert.deepEqual(Object.keys(outputSchema ?? {}), ['type', 'anyOf'], 'nothing of one answer is said of both');
+    const { anyOf } = outputSchema as unknown as { anyOf: { required: string[] }[] };
+    const [answer, plan, ...others] = anyOf;
+    assert.deepEqual(others, []);
+    assert.ok(answer && !answer.required.includes('dryRun'));
+    assert.deepEqual(plan?.required, ['dryRun', 'backend', 'model', 'manifests']);
+  }
 });
 
 test('output schemas are objects that need nothing beside them', () => {

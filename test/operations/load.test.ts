@@ -139,8 +139,56 @@ test('no two operations have the same name, route or tool', () => {
 });
 
 test('a file is named like its operation', () => {
+  const isDryRun = (name: string) => /^plan[A-Z]/.test(name);
   for (const { name, type, rest, tool } of operations) {
     assert.match(name, type === 'subscription' ? /^watch[A-Z]/ : /^(?!watch)[a-z]+[A-Z]/);
-    assert.equal(Boolean(rest ?? tool), type !== 'subscription', name);
+    assert.equal(Boolean(rest ?? tool), type !== 'subscription' && !isDryRun(name), name);
+  }
+});
+
+test('the query for dry runs of a face is linked, and compiled as the operation it is', () => {
+  for (const action of ['Pull', 'Load', 'Unload', 'Delete']) {
+    const { rest, tool } = named(`${action.toLowerCase()}Model`);
+    assert.equal(rest?.dryRun, named(`plan${action}`));
+    assert.equal(tool?.dryRun, named(`plan${action}`));
+  }
+  assert.equal(named('wireModel').tool?.dryRun, undefined);
+});
+
+test('a dry run that could not take the place of its operation is named when loading stops', () => {
+  const plan = (signature = '($model: String!)', kind = 'query', more = '', field = 'model') =>
+    `# A plan.\n${kind} other${signature} ${more} { ${field}(model: $model) { ${kind === 'query' ? 'name' : 'model'} } }`;
+  const table: [other: string | undefined, problem: RegExp][] = [
+    [undefined, /its dryRun other is no stored operation/],
+    [plan('($model: String!)', 'mutation', '', 'unloadModel'), /its dryRun other is a mutation, it must be a query/],
+    [plan(undefined, undefined, '@tool(name: "other_tool")'), /its dryRun other is a route or a tool of its own/],
+    [
+      '# A plan.\nquery other($id: String!) { job(id: $id) { jobId } }',
+      /its dryRun other takes \(\$id: String!\), it must take \(\$model: String!\)/,
+    ],
+    [plan('($model: String! = "x")'), /takes \(\$model: String! = "x"\), it must take \(\$model: String!\)/],
+  ];
+  const other = join(folder, 'other.graphql');
+  for (const face of ['@rest(method: POST, path: "/x", dryRun: "other")', '@tool(name: "x", dryRun: "other")']) {
+    const operation = `# Something.\nmutation some($model: String!) ${face} { unloadModel(model: $model) { model } }`;
+    for (const [text, problem] of table) {
+      if (text) writeFileSync(other, text);
+      try {
+        assert.throws(
+          () => load(operation),
+          ({ message }: Error) => message.startsWith('schema/operations/some.graphql: ') && problem.test(message),
+          `${face} ${text}`,
+        );
+      } finally {
+        rmSync(other, { force: true });
+      }
+    }
+    const taken = operation.replace('$model: String!', '$model: String! @named(rest: "dryRun")');
+    writeFileSync(other, plan());
+    try {
+      assert.throws(() => load(taken), /is asked for by dryRun, and \$model has that name/);
+    } finally {
+      rmSync(other);
+    }
   }
 });

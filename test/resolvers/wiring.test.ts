@@ -164,10 +164,11 @@ test('a deletion that the backend would refuse takes no wiring away', async () =
   const wiring = fakeWiring();
   const driver = fakeDriver({ models: ['a:1b'] });
   let isServed = true;
-  const checkRemovable = async () => {
+  const planRemove = async () => {
     if (isServed) throw conflict('a:1b is served by LLMInferenceService a; unload it first');
+    return { manifests: [], deletes: [] };
   };
-  await using faces = await startFaces({ drivers: [{ ...driver, checkRemovable }], wiring });
+  await using faces = await startFaces({ drivers: [{ ...driver, planRemove }], wiring });
   assert.equal(
     await faces.refusal('deleteModel', { model: 'a:1b' }),
     'conflict: conflict: a:1b is served by LLMInferenceService a; unload it first',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { GraphQLInt } from 'graphql';
 import type { GatewayError } from '../../src/errors.ts';
 import type { Operation, Variable } from '../../src/operations/load.ts';
-import { bodyFieldsOf, variablesOfBody, variablesOfQuery } from '../../src/rest-compat/input.ts';
+import { askedByBody, askedByQuery, bodyFieldsOf } from '../../src/rest-compat/input.ts';
 import { type Route, routesOf } from '../../src/rest-compat/routes.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
 import { refusalOf, serveRest } from '../support/rest.ts';
@@ -12,7 +12,7 @@ import { operations } from '../support/server.ts';
 const routes = routesOf(operations);
 const fields = bodyFieldsOf(routes);
 const routeOf = (name: string) => routes.find(route => route.operation.name === name) as Route;
-const read = (name: string, body: string) => variablesOfBody(routeOf(name), fields, body);
+const read = (name: string, body: string) => askedByBody(routeOf(name), fields, body).variables;
 
 test('a body becomes the variables that its route knows', () => {
   const table: [name: string, body: string, variables: object][] = [
@@ -111,20 +111,52 @@ test('the content type of a body is not looked at', async () => {
   }
 });
 
-test('a dry run that is asked for in a body is no dry run', async () => {
-  const driver = fakeDriver({ models: ['a:1b'] });
-  await using server = await serveRest({ gateway: testGateway({ drivers: [driver] }) });
-  assert.equal((await server.send('POST models/load', { model: 'a:1b', dryRun: true })).json.loaded, true);
-  assert.deepEqual(
-    driver.world.loaded.map(({ name }) => name),
-    ['a:1b'],
-  );
+test('a body asks for a dry run by a boolean, on the routes that have one', () => {
+  const asked = (name: string, body: string) => askedByBody(routeOf(name), fields, body).dryRun;
+  const table: [body: string, dryRun: boolean][] = [
+    ['{"model":"a"}', false],
+    ['{"model":"a","dryRun":false}', false],
+    ['{"model":"a","dryRun":null}', false],
+    ['{"model":"a","dryRun":true}', true],
+    ['{"model":"a","DRYRUN":true}', true],
+    ['{"model":"a","dryRun":false,"dryrun":true}', true],
+  ];
+  for (const name of ['pullModel', 'loadModel', 'unloadModel'])
+    for (const [body, dryRun] of table) assert.equal(asked(name, body), dryRun, `${name} ${body}`);
+  for (const value of ['"true"', '""', '1', '[]', '{}']) {
+    const shown = JSON.stringify(value.replace(/^"|"$/g, ''));
+    const message = `invalid request: "dryRun" is ${shown}, it must be true or false`;
+    assert.throws(() => asked('loadModel', `{"model":"a","dryRun":${value}}`), { code: 'invalid_request', message });
+  }
+  // Elsewhere it is a field that nobody knows.
+  for (const value of ['true', '"x"']) assert.equal(asked('fitCheck', `{"model":"a","dryRun":${value}}`), false);
+});
+
+test('a URL asks for a dry run by true or false, on the route that has one', () => {
+  const asked = (name: string, query: string) =>
+    askedByQuery(routeOf(name), { name: 'a' }, new URLSearchParams(query)).dryRun;
+  for (const [query, dryRun] of [
+    ['', false],
+    ['dryRun=false', false],
+    ['dryRun=True', true],
+    ['unwire=false&dryRun=true', true],
+    // Whoever asks for one at all does not want it done.
+    ['dryRun=false&dryRun=true', true],
+  ] as const)
+    assert.equal(asked('deleteModel', query), dryRun, query);
+  for (const value of ['', '1', 'yes', ' true']) {
+    assert.throws(() => asked('deleteModel', `dryRun=${value}`), {
+      code: 'invalid_request',
+      message: `invalid request: "dryRun" is ${JSON.stringify(value)}, it must be true or false`,
+    });
+  }
+  assert.equal(asked('getModel', 'dryRun=1'), false);
 });
 
 test('an integer in a URL is a non-negative one, however large', () => {
   const limit = { name: 'limit', restName: 'limit', type: GraphQLInt } as unknown as Variable;
-  const route = { operation: { variables: [limit] } as unknown as Operation } as Route;
-  const limitOf = (query: string) => variablesOfQuery(route, {}, new URLSearchParams(query)).limit;
+  const route = { operation: { variables: [limit] } as unknown as Operation, rest: {} } as unknown as Route;
+  const limitOf = (query: string) => askedByQuery(route, {}, new URLSearchParams(query)).variables.limit;
   assert.equal(limitOf(''), undefined);
   assert.equal(limitOf('limit=0'), 0);
   assert.equal(limitOf('limit=007'), 7);

@@ -75,6 +75,17 @@ const cases: Readonly<Record<string, Case>> = {
   },
   unloadModel: { asks: { model: 'embedder:latest' }, refusal: unknownModel },
   deleteModel: { prepare: withModel, asks: { model: 'gone:1b', unwire: false }, refusal: unknownModel },
+  planPull: {
+    prepare: ending,
+    asks: { model: 'slow', backend: 'ollama', wire: true },
+    refusal: { asks: { model: 'slow:1b', backend: 'x' }, code: 'invalid_request' },
+  },
+  planLoad: {
+    asks: { model: 'chat:8b', keepAlive: '-1' },
+    refusal: { asks: { model: 'chat:8b', keepAlive: '0s' }, code: 'invalid_request' },
+  },
+  planUnload: { asks: { model: 'embedder:latest' }, refusal: unknownModel },
+  planDelete: { prepare: withModel, asks: { model: 'gone:1b', unwire: true }, refusal: unknownModel },
   listJobs: { prepare: pullingStill, asks: { backend: 'ollama' }, refusal: unknownBackend },
   getJob: { prepare: pulling, asks: {}, refusal: unknownJob },
   cancelJob: { prepare: pulling, asks: {}, refusal: unknownJob },

@@ -10,6 +10,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
   readonly additionalProperties?: Schema | boolean;
   readonly description?: string;
   readonly [keyword: string]: unknown;

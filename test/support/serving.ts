@@ -77,6 +77,8 @@ export interface FakeWiring extends WiringTarget {
   observe(): void;
 }
 
+const nameOf = (reference: string) => reference.replace(/[^a-z0-9]+/g, '-');
+
 /** Wires in memory. A ModelConfig named `taken` is somebody else's. */
 export function fakeWiring({ autoWire = true } = {}): FakeWiring {
   const wired = new Map<string, ModelConfigRef>();
@@ -98,7 +100,7 @@ export function fakeWiring({ autoWire = true } = {}): FakeWiring {
     async wire(_call, { backend, reference, access }, apiKey) {
       asked.push(['wire', backend, reference, apiKey]);
       if (wiring.failure) throw wiring.failure;
-      const name = reference.replace(/[^a-z0-9]+/g, '-');
+      const name = nameOf(reference);
       if (name === 'taken') throw conflict(`ModelConfig kagent/${name} exists but is not managed by model-manager`);
       const modelConfig: ModelConfigRef = {
         name,
@@ -118,6 +120,18 @@ export function fakeWiring({ autoWire = true } = {}): FakeWiring {
       wired.set(`${backend}/${reference}`, modelConfig);
       observe();
       return modelConfig;
+    },
+    async plan(_call, { backend, reference }) {
+      if (wiring.failure) throw wiring.failure;
+      const known = wired.get(`${backend}/${reference}`);
+      if (known) return { manifests: [], deletes: [], known };
+      const metadata = { name: nameOf(reference), namespace: 'kagent' };
+      return { manifests: [{ apiVersion: 'kagent.dev/v1alpha3', kind: 'ModelConfig', metadata }], deletes: [] };
+    },
+    async planUnwire(_call, backend, reference) {
+      if (wiring.failure) throw wiring.failure;
+      const known = wired.get(`${backend}/${reference}`);
+      return known ? [{ kind: 'ModelConfig', namespace: known.namespace, name: known.name }] : [];
     },
     async unwire(_call, backend, reference) {
       asked.push(['unwire', backend, reference]);

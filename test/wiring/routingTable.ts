@@ -36,6 +36,16 @@ export function routingTable(): RoutingTable {
       changed();
       return refOf(name, route);
     },
+    // Its routes are no objects.
+    async plan(_call, { backend, reference }) {
+      const name = nameOf(backend, reference);
+      const there = routes.get(name);
+      return { manifests: [], deletes: [], ...(there && { known: refOf(name, there) }) };
+    },
+    async planUnwire(_call, backend, reference) {
+      const name = nameOf(backend, reference);
+      return routes.get(name)?.of ? [{ kind: 'Route', name }] : [];
+    },
     async unwire(_call, backend, reference) {
       const name = nameOf(backend, reference);
       if (routes.get(name)?.of) routes.delete(name);

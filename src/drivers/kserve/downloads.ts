@@ -6,6 +6,7 @@ import { jobs, type KubernetesObject } from '../../kubernetes/resource.ts';
 import { located } from '../../kubernetes/watches.ts';
 import type { Source } from '../../live/source.ts';
 import { until } from '../../live/until.ts';
+import type { PullPlan } from '../driver.ts';
 import { endedByLeaving } from '../progress.ts';
 import { type DownloadPlan, downloadJob, downloadJobName, plannedBy } from './downloads/job.ts';
 import { downloadState, justCreated, type LogRead, logLines, logWanted } from './downloads/state.ts';
@@ -37,6 +38,8 @@ export interface Downloads {
    * else's has its name, or when it downloads something else into the same directory.
    */
   start(call: Call, plan: DownloadPlan): AsyncIterable<PullProgress>;
+  /** What `start` would do. Throws the same conflicts. */
+  plan(call: Call, plan: DownloadPlan): Promise<Pick<PullPlan, 'manifests' | 'joins' | 'deletes'>>;
   /** Those that this gateway began and that are not over, by whichever process. */
   unfinished(call: Call): Promise<readonly UnfinishedDownload[]>;
   follow(call: Call, download: UnfinishedDownload): AsyncIterable<PullProgress>;
@@ -69,13 +72,7 @@ export function createDownloads({ client, watches, settings, changed }: Download
       const found = await unlessMissing(client.get(call, jobs, name, namespace));
       if (!found) continue;
       const there = readJob(found);
-      if (!there.managed) {
-        throw conflict(`Job ${namespace}/${name} exists and is not one of model-manager's; remove it to download`);
-      }
-      if (!there.end && !there.deleting) {
-        checkSame(there, plan);
-        return { job: found, isNew: false };
-      }
+      if (isJoined(there, plan)) return { job: found, isNew: false };
       await removeFinished(call, there);
     }
     throw conflict(`download Job ${namespace}/${name} is created and removed by others at the same time; try again`);
@@ -190,6 +187,14 @@ export function createDownloads({ client, watches, settings, changed }: Download
     start: (call, plan) => endedByLeaving(call, bounded => started(bounded, plan)),
     follow: (call, download) => endedByLeaving(call, bounded => followed(bounded, download)),
 
+    async plan(call, plan) {
+      const wanted = downloadJob(await readValue(settings, call), plan);
+      const { name, namespace } = wanted.metadata;
+      const found = await unlessMissing(client.get(call, jobs, name, namespace));
+      if (found && isJoined(readJob(found), plan)) return { manifests: [], joins: name, deletes: [] };
+      return { manifests: [wanted], deletes: found ? [{ kind: 'Job', namespace, name }] : [] };
+    },
+
     async unfinished(call) {
       const { namespace } = await readValue(settings, call);
       const { items } = await client.list(call, jobs, { namespace, labelSelector: ownSelector('download') });
@@ -215,6 +220,17 @@ export function createDownloads({ client, watches, settings, changed }: Download
 function cannotFollow({ namespace, name }: JobView, error: GatewayError): GatewayError {
   const what = `download Job ${namespace}/${name} goes on, but cannot be followed: ${error.message}`;
   return new GatewayError(error.code, what, { cause: error });
+}
+
+/** Whether the Job of that name is joined; else it is over, and gives way. Throws `conflict` when it does neither. */
+function isJoined(there: JobView, plan: DownloadPlan): boolean {
+  const { managed, namespace, name, end, deleting } = there;
+  if (!managed) {
+    throw conflict(`Job ${namespace}/${name} exists and is not one of model-manager's; remove it to download`);
+  }
+  if (end || deleting) return false;
+  checkSame(there, plan);
+  return true;
 }
 
 /** Two downloads into one directory would be in each other's way. */

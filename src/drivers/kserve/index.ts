@@ -247,6 +247,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
       return `${directory}:${revision}`;
     },
     pull: pulls.pull,
+    planPull: pulls.plan,
     async unfinished(call) {
       const { discovery } = await readValue(world.configured, call);
       // Without the document another namespace may be looked at than downloads were begun in.
@@ -256,9 +257,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     ...loads,
     whenServed: (call, plan) => whenServed({ world, client }, call, plan),
     ...unloads,
-    async checkRemovable(call, model) {
-      await directoryToRemove(call, model);
-    },
+    planRemove: async (call, model) => inventory.planRemove(call, await directoryToRemove(call, model), model.node),
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 
     checkFit: questions.checkFit,

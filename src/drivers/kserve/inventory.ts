@@ -6,6 +6,7 @@ import type { KubernetesClient } from '../../kubernetes/client.ts';
 import type { KubernetesObject } from '../../kubernetes/resource.ts';
 import { derive } from '../../live/derive.ts';
 import { createListeners, type Source, unlessAborted } from '../../live/source.ts';
+import type { RemovePlan } from '../driver.ts';
 import type { CacheContent } from './fit.ts';
 import { countByAgent, placeWords } from './inventory/agent.ts';
 import { createCacheIndex } from './inventory/cacheIndex.ts';
@@ -73,6 +74,8 @@ export interface Inventory extends Source<CacheView> {
    * meanwhile waits for it. Throws `invalid_request` for a directory that must not be removed, else `backend_error`.
    */
   remove(call: Call, directory: string, node: string | undefined): Promise<void>;
+  /** What `remove` would do; it throws for the same directories. */
+  planRemove(call: Call, directory: string, node: string | undefined): Promise<RemovePlan>;
   /** Forgets what is on record of an object that was unloaded, if that is worth nothing any more. Never rejects. */
   unloaded(call: Call, served: Pick<ServedModel, 'name' | 'directory'>): Promise<void>;
 }
@@ -165,6 +168,18 @@ export function createInventory(options: InventoryOptions): Inventory {
         removals.set(key, removal);
       }
       await unlessAborted(removal, call.signal);
+    },
+
+    async planRemove(call, directory, node) {
+      const settings = await readValue(options.settings, call);
+      const { namespace, cache } = settings;
+      const where = `claim ${namespace}/${cache.claim}${node ? ` on ${node}` : ''}`;
+      const record = { kind: 'Record', name: directory, where: `ConfigMap ${namespace}/${cache.indexConfigMap}` };
+      const isOnRecord = index.records.current?.value?.has(directory);
+      return {
+        manifests: [removeJob(settings, directory, node)],
+        deletes: [{ kind: 'Directory', name: directory, where }, ...(isOnRecord ? [record] : [])],
+      };
     },
 
     async unloaded(call, served) {

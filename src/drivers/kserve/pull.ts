@@ -2,7 +2,7 @@
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
 import { doesNotFit, invalidRequest } from '../../errors.ts';
-import type { PullRequest, UnfinishedPull } from '../driver.ts';
+import type { PullPlan, PullRequest, UnfinishedPull } from '../driver.ts';
 import { endedByLeaving } from '../progress.ts';
 import type { DownloadPlan } from './downloads/job.ts';
 import type { Downloads } from './downloads.ts';
@@ -16,7 +16,8 @@ interface Options {
 }
 
 export function createPulls({ questions, downloads }: Options) {
-  async function* pulled(call: Call, request: PullRequest): AsyncGenerator<PullProgress> {
+  /** Everything that is decided before a download. */
+  async function decide(call: Call, request: PullRequest) {
     const { preset, model } = await questions.ask(call, request);
     if (preset && isModelImage(preset)) {
       throw invalidRequest(
@@ -31,25 +32,34 @@ export function createPulls({ questions, downloads }: Options) {
         `${repository} is gated; configure a Hugging Face token (kserve.hf.tokenSecret) to download it`,
       );
     }
-    // The pool may bring any node; only one that was named, or that alone has the claim, is meant.
-    const node = question.node ?? (isPinned(location) ? fit.node : undefined);
-    if (isThere) {
-      const bytes = fit.downloadBytes ?? 0;
-      yield { status: 'already cached', bytesCompleted: bytes, bytesTotal: bytes, node, preset: question.preset?.name };
-      return;
-    }
-    yield* downloads.start(call, {
+    const download: DownloadPlan = {
       repository,
       revision: revision === 'main' ? undefined : revision,
       directory,
       preset: question.preset?.name,
-      node,
+      // The pool may bring any node; only one that was named, or that alone has the claim, is meant.
+      node: question.node ?? (isPinned(location) ? fit.node : undefined),
       bytesTotal: fit.downloadBytes,
-    });
+    };
+    return { fit, isThere, download };
+  }
+
+  async function* pulled(call: Call, request: PullRequest): AsyncGenerator<PullProgress> {
+    const { fit, isThere, download } = await decide(call, request);
+    if (!isThere) return yield* downloads.start(call, download);
+    const { downloadBytes: bytes = 0 } = fit;
+    const { node, preset } = download;
+    yield { status: 'already cached', bytesCompleted: bytes, bytesTotal: bytes, node, preset };
   }
 
   return {
     pull: (call: Call, request: PullRequest) => endedByLeaving(call, bounded => pulled(bounded, request)),
+
+    async plan(call: Call, request: PullRequest): Promise<PullPlan> {
+      const { fit, isThere: present, download } = await decide(call, request);
+      if (present) return { present, fit, manifests: [], deletes: [] };
+      return { present, fit, ...(await downloads.plan(call, download)) };
+    },
 
     async unfinished(call: Call): Promise<UnfinishedPull[]> {
       const running = await downloads.unfinished(call);

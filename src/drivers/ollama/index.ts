@@ -70,12 +70,19 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     return rows.map(row => loadedOf(name, row, now()));
   }
 
-  async function load(call: Call, { model, keepAlive, listed }: LoadRequest): Promise<void> {
+  /** The keep-alive as the server wants it. */
+  function checkLoad({ model, keepAlive }: LoadRequest): number | string {
     const value = parseKeepAlive(keepAlive.trim() || keepAliveDefault);
     if (inTheCloud(model))
       throw invalidRequest(
         `${model} runs at ollama.com, not on this host, so there is nothing to load; requests for it work as they are`,
       );
+    return value;
+  }
+
+  async function load(call: Call, request: LoadRequest): Promise<void> {
+    const { model, listed } = request;
+    const value = checkLoad(request);
     const until = Date.now() + loadBudgetMs;
     const embedsOnly = listed?.capabilities?.includes('embedding') && !listed.capabilities.includes('completion');
     if (!embedsOnly && (await ollama.generate(call, model, value, loadBudgetMs))) return;
@@ -141,6 +148,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
     describe: call => healthFrom(call, () => look(call)),
     models,
     loaded,
+    checkLoad: request => void checkLoad(request),
     load,
     unload: (call, model) => unload(call, model.name, changeBudgetMs),
 

@@ -10,15 +10,21 @@ import { placeholderSecret } from './shapes.ts';
 export const placeholderRead = ({ ref }: Row): string | undefined =>
   ref.apiKeySecret === placeholderNameOf(ref.name) ? ref.apiKeySecret : undefined;
 
-/** Makes the Secret unless one of that name is there, whoever made it; answers it when it was made now. */
-export async function ensureSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
-  const { client, namespace } = place;
+/** The Secret to make; undefined when one of that name is there, whoever made it. */
+export async function missingSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
+  const { namespace } = place;
   const there = await findSecret(place, call, name);
   if (there?.metadata.deletionTimestamp)
     throw unavailable(`Secret ${namespace}/${name} is being deleted; try again when it is gone`);
-  if (there) return undefined;
+  return there ? undefined : placeholderSecret(name, namespace);
+}
+
+/** Makes the Secret that is missing; answers it when it was made now. */
+export async function ensureSecret(place: Place, call: Call, name: string): Promise<Secret | undefined> {
+  const missing = await missingSecret(place, call, name);
+  if (!missing) return undefined;
   try {
-    return await client.create(call, secrets, placeholderSecret(name, namespace));
+    return await place.client.create(call, secrets, missing);
   } catch (error) {
     // It came in between.
     if (codeOf(error) === 'conflict') return undefined;

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts';
 import type { WirableModel } from '../../domain.ts';
 import { conflict, GatewayError, messageOf } from '../../errors.ts';
-import type { Secret } from '../../kubernetes/resource.ts';
+import type { Resource, Secret } from '../../kubernetes/resource.ts';
 import { codeOf, look, type Place, type Seen } from './look.ts';
 import { isOn, namesOf, oursOf, referenceOf } from './match.ts';
 import type { ModelConfig, Row } from './modelConfig.ts';
@@ -19,12 +19,10 @@ export async function unwire(
   reference: string,
 ): Promise<readonly ModelConfig[]> {
   for (let attempt = 1; ; attempt++) {
-    const seen = await look(place, call);
-    if (!seen) return [];
-    const rows = toRemove(seen, place.prefix, backend, reference);
+    const gone = await toRemove(place, call, backend, reference);
+    if (!gone) return [];
     try {
-      const names = rows.length > 0 ? rows.map(placeholderRead) : leftOf({ backend, reference }, place.prefix);
-      return await remove(place, call, seen, rows, names);
+      return await remove(place, call, gone);
     } catch (error) {
       if (codeOf(error) !== 'conflict') throw error;
       if (attempt === maxAttempts)
@@ -35,6 +33,34 @@ export async function unwire(
   }
 }
 
+interface Removal {
+  readonly resource: Resource<ModelConfig>;
+  readonly objects: readonly ModelConfig[];
+  readonly secrets: readonly Secret[];
+}
+
+/** What is ours of a model, and the Secrets that only that reads. Undefined where ModelConfigs are not installed. */
+export async function toRemove(
+  place: Place,
+  call: Call,
+  backend: string,
+  reference: string,
+): Promise<Removal | undefined> {
+  const seen = await look(place, call);
+  if (!seen) return undefined;
+  const { resource, index, objects } = seen;
+  const rows = rowsToRemove(seen, place.prefix, backend, reference);
+  const candidates = rows.length > 0 ? rows.map(placeholderRead) : leftOf({ backend, reference }, place.prefix);
+  const stillRead = new Set(index.rows.filter(row => !rows.includes(row)).map(({ ref }) => ref.apiKeySecret));
+  // Looked for before anything is removed, so that whoever may not see Secrets removes nothing by half.
+  const secrets: Secret[] = [];
+  for (const name of candidates) {
+    const secret = name !== undefined && !stillRead.has(name) ? await ourSecret(place, call, name) : undefined;
+    if (secret) secrets.push(secret);
+  }
+  return { resource, objects: rows.map(({ ref }) => objects.get(ref.name) as ModelConfig), secrets };
+}
+
 /** Secrets that are there where nothing else is: a removal may have ended half way. */
 const leftOf = (model: Pick<WirableModel, 'backend' | 'reference'>, prefix: string) =>
   namesOf(model, prefix).map(placeholderNameOf);
@@ -43,7 +69,7 @@ const leftOf = (model: Pick<WirableModel, 'backend' | 'reference'>, prefix: stri
  * Those that name the backend; one that names none is taken for its own only when there is no better. What has lost its
  * annotation goes by what it is listed as, too.
  */
-function toRemove({ index }: Seen, prefix: string, backend: string, reference: string): readonly Row[] {
+function rowsToRemove({ index }: Seen, prefix: string, backend: string, reference: string): readonly Row[] {
   const model = { backend, reference };
   const ours = oursOf(index, model, namesOf(model, prefix));
   const listed = index.rows.filter(
@@ -53,27 +79,12 @@ function toRemove({ index }: Seen, prefix: string, backend: string, reference: s
   return labelled.size > 0 ? [...labelled] : ours;
 }
 
-async function remove(
-  place: Place,
-  call: Call,
-  { resource, index, objects }: Seen,
-  rows: readonly Row[],
-  candidates: readonly (string | undefined)[],
-) {
-  const stillRead = new Set(index.rows.filter(row => !rows.includes(row)).map(({ ref }) => ref.apiKeySecret));
-  const names = candidates.filter(name => name !== undefined && !stillRead.has(name));
-  // Looked for before anything is removed, so that whoever may not see Secrets removes nothing by half.
-  const secrets: Secret[] = [];
-  for (const name of names) {
-    const secret = await ourSecret(place, call, name as string);
-    if (secret) secrets.push(secret);
-  }
+async function remove(place: Place, call: Call, { resource, objects, secrets }: Removal) {
   const removed: ModelConfig[] = [];
-  for (const { ref } of rows) {
-    const object = objects.get(ref.name) as ModelConfig;
+  for (const object of objects) {
+    const { name, uid } = object.metadata;
     // A name that somebody has taken since is not ours any more.
-    if (await place.client.remove(call, resource, ref.name, place.namespace, { uid: object.metadata.uid }))
-      removed.push(object);
+    if (await place.client.remove(call, resource, name, place.namespace, { uid })) removed.push(object);
   }
   for (const secret of secrets) await removeLast(place, call, secret);
   return removed;

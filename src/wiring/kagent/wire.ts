@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Call, detached } from '../../call.ts';
 import type { WirableModel } from '../../domain.ts';
 import { conflict, messageOf, unavailable, unsupported } from '../../errors.ts';
@@ -6,9 +5,9 @@ import { apiVersionOf, type Resource } from '../../kubernetes/resource.ts';
 import type { ApiKey } from '../wiring.ts';
 import { codeOf, look, type Place, type Seen } from './look.ts';
 import { type ModelConfig, type Row, rowOf } from './modelConfig.ts';
-import { type Plan, planOf } from './plan.ts';
-import { ensureSecret, ourSecret, placeholderRead, removeSecret } from './secret.ts';
-import { checkKey, modelConfigOf, type Spec, specOf } from './shapes.ts';
+import { changesOf, type Plan, planOf } from './plan.ts';
+import { ensureSecret, ourSecret, removeSecret } from './secret.ts';
+import { checkKey, type Spec } from './shapes.ts';
 
 /** How often to begin again when somebody else wrote in between. */
 const maxAttempts = 3;
@@ -64,7 +63,7 @@ export async function wire(place: Place, call: Call, model: WirableModel, apiKey
   }
 }
 
-const notInstalled = ({ versions }: Place) =>
+export const notInstalled = ({ versions }: Place) =>
   unsupported(
     `kagent's ModelConfig CRD is not installed in the cluster (looked for ${apiVersionOf(versions.current)}); ` +
       'install kagent, or look at the API version that is configured',
@@ -76,23 +75,26 @@ const isRace = (error: unknown) => ['conflict', 'not_found'].includes(codeOf(err
 async function write(
   place: Place,
   call: Call,
-  { resource, index, objects }: Seen,
-  { name, before, superseded }: Write,
+  seen: Seen,
+  plan: Write,
   model: WirableModel,
   apiKey: ApiKey | undefined,
   undo: Undo[],
 ): Promise<Wired> {
   const { namespace } = place;
-  const spec = specOf(name, model, apiKey);
-  const old = before && objects.get(name);
-  const object = modelConfigOf({ resource, namespace }, name, model, spec, old);
-  if (!apiKey?.secret && spec.apiKeySecret !== undefined) await makeSecret(place, call, spec.apiKeySecret, undo);
-  for (const row of superseded) await supersede(place, call, resource, objects.get(row.ref.name), undo);
-  const written = old ? await replace(place, call, resource, old, object) : await create(place, call, resource, object);
+  const { resource } = seen;
+  const { spec, object, old, isSame, ...rest } = changesOf(namespace, seen, plan, model, apiKey);
+  if (rest.secret !== undefined) await makeSecret(place, call, rest.secret, undo);
+  for (const each of rest.superseded) await supersede(place, call, resource, each, undo);
+  const put = () =>
+    old
+      ? place.client.replace(call, resource, object)
+      : inNamespace(place, place.client.create(call, resource, object));
+  const written = old && isSame ? old : await put();
   const lost = lostFields(spec, written.spec);
   if (lost.length > 0) {
     undo.push({
-      what: `ModelConfig ${namespace}/${name}`,
+      what: `ModelConfig ${namespace}/${plan.name}`,
       run: later => unwrite(place, later, resource, written, old),
     });
     throw unsupported(
@@ -100,12 +102,7 @@ async function write(
         `${model.reference}; upgrade kagent`,
     );
   }
-  const gone = new Set([...superseded, ...(before ? [before] : [])]);
-  const stillRead = new Set(index.rows.filter(row => !gone.has(row)).map(({ ref }) => ref.apiKeySecret));
-  const unread = [...gone]
-    .map(placeholderRead)
-    .filter(each => each !== undefined && each !== spec.apiKeySecret && !stillRead.has(each));
-  for (const secret of unread) await dropSecret(place, call, secret as string);
+  for (const each of rest.unread) await dropSecret(place, call, each);
   // An attempt before this one may have made one for another name.
   await takeBack(
     call,
@@ -130,29 +127,13 @@ async function supersede(
   { client, namespace }: Place,
   call: Call,
   resource: Resource<ModelConfig>,
-  object: ModelConfig | undefined,
+  object: ModelConfig,
   undo: Undo[],
 ) {
-  if (!object) return;
   const { name, uid, labels, annotations } = object.metadata;
   if (!(await client.remove(call, resource, name, namespace, { uid }))) return;
   const again = { ...object, metadata: { name, namespace, labels, annotations } };
   undo.push({ what: `ModelConfig ${namespace}/${name}`, run: later => client.create(later, resource, again) });
-}
-
-const create = (place: Place, call: Call, resource: Resource<ModelConfig>, object: ModelConfig) =>
-  inNamespace(place, place.client.create(call, resource, object));
-
-/** The whole object, unless it says the same already. */
-function replace(
-  { client }: Place,
-  call: Call,
-  resource: Resource<ModelConfig>,
-  old: ModelConfig,
-  object: ModelConfig,
-) {
-  const said = ({ spec, metadata: { labels, annotations } }: ModelConfig) => ({ spec, labels, annotations });
-  return isDeepStrictEqual(said(old), said(object)) ? old : client.replace(call, resource, object);
 }
 
 /** Creating says that something is not there: that can only be the namespace. */

@@ -248,7 +248,7 @@ test('what is being downloaded is not deleted under the download', async () => {
     refused.message,
     `conflict: nova-4b is being downloaded by Job model-serving/${job}; cancel the download, or wait for it`,
   );
-  const before = await failure(lab.driver.checkRemovable?.(lab.call, model) ?? assert.fail());
+  const before = await failure(lab.driver.planRemove?.(lab.call, model) ?? assert.fail());
   assert.equal(before.message, refused.message, 'and it can be known before');
   assert.ok(!lab.jobs().some(name => name.startsWith('mm-rm')), 'nothing is removed');
 

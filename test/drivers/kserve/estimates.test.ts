@@ -6,7 +6,7 @@ import { maxGroups, maxSamples, noLessons, withLesson } from '../../../src/drive
 import { createEstimates, withTypicals } from '../../../src/drivers/kserve/estimates.ts';
 import { restartsOf } from '../../../src/drivers/kserve/timeline/pod.ts';
 import { gib } from '../../../src/drivers/kserve/units.ts';
-import { jsonOf, objectsOf } from './world.ts';
+import { instantAt, objectsAt, recordingOf } from './recordings.ts';
 
 const epoch = Date.parse('2026-10-05T08:00:00Z');
 const bytes = 8 * gib;
@@ -43,13 +43,12 @@ const serve = (uid: string, steps: readonly Step[], more: Partial<Serve> = {}): 
 });
 
 /** The steps of an instant of a recorded serve. */
-function recorded(name: string, file: string): Step[] {
-  const { instants }: { instants: readonly { readonly file: string; readonly expect: { readonly steps: Step[] } }[] } =
-    jsonOf(`scenarios/${name}/expected.json`);
-  const found = instants.find(each => each.file === file);
+function recorded(name: string, instant: string): Step[] {
+  const recording = recordingOf(name);
+  const found = recording.instants[instantAt(recording, instant)]?.expect as { readonly steps: Step[] } | undefined;
   assert.ok(found);
   const dateOf = (text: Date | undefined) => (text ? new Date(text) : undefined);
-  return found.expect.steps.map(each => ({
+  return found.steps.map(each => ({
     ...each,
     since: dateOf(each.since),
     finishedAt: dateOf(each.finishedAt),
@@ -87,7 +86,7 @@ suite('what a finished serve teaches', () => {
     { readonly serve: Serve; readonly samples: Lesson['samples'] | undefined; pool?: string }
   > = {
     'one from zero': {
-      serve: serve('a', recorded('serve-from-zero', '11-ready.yaml')),
+      serve: serve('a', recorded('serve-from-zero', '11-ready')),
       samples: {
         scheduling: 33,
         nodeStarting: 210,
@@ -99,16 +98,16 @@ suite('what a finished serve teaches', () => {
       pool: 'gpu',
     },
     'one whose events are forgotten: nobody saw the node start': {
-      serve: serve('a', recorded('serve-from-zero', '12-ready-events-expired.yaml')),
+      serve: serve('a', recorded('serve-from-zero', '12-ready-events-expired')),
       samples: { download: 72 / bytes, loading: 62, routing: 9 },
       pool: 'gpu',
     },
     'one whose pod nobody could read': {
-      serve: serve('a', recorded('serve-from-zero', '13-ready-pod-not-visible.yaml')),
+      serve: serve('a', recorded('serve-from-zero', '13-ready-pod-not-visible')),
       samples: undefined,
     },
     'one on a node that was there, with weights in its image': {
-      serve: serve('a', recorded('oci-serve', '02-ready-cluster-local-https.yaml')),
+      serve: serve('a', recorded('oci-serve', '02-ready-cluster-local-https')),
       samples: { scheduling: 1, nodeStarting: 0, pullingImage: 43, unneeded: 0, loading: 75, routing: 10 },
       pool: 'warm',
     },
@@ -146,7 +145,7 @@ suite('what a finished serve teaches', () => {
     'one that goes': { serve: serve('a', stepsOf(cold), { status: 'Terminating' }), samples: undefined },
     'one that is not ready': { serve: serve('a', stepsOf(cold), { status: 'NotReady' }), samples: undefined },
     'one that failed': {
-      serve: serve('a', recorded('crash-loop', '03-back-off.yaml')),
+      serve: serve('a', recorded('crash-loop', '03-back-off')),
       samples: undefined,
     },
     'one without times': {
@@ -168,15 +167,15 @@ suite('what a finished serve teaches', () => {
 });
 
 test('restarts are those of all containers of a pod', () => {
-  const of = (file: string) =>
-    objectsOf(`scenarios/${file}`)
+  const of = (name: string, instant: string) =>
+    objectsAt(name, instant)
       .filter(({ kind }) => kind === 'Pod')
       .map(restartsOf);
   assert.deepEqual(
-    of('crash-loop/02-restarted-running.yaml').map(count => count > 0),
+    of('crash-loop', '02-restarted-running').map(count => count > 0),
     [true],
   );
-  assert.deepEqual(of('serve-from-zero/11-ready.yaml'), [0]);
+  assert.deepEqual(of('serve-from-zero', '11-ready'), [0]);
 });
 
 suite('what is told of what was learned', () => {

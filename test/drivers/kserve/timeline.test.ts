@@ -5,7 +5,7 @@ import { factsAt, type Recording } from '../../../src/drivers/kserve/recording.t
 import { servedModels } from '../../../src/drivers/kserve/served.ts';
 import { type ServeFacts, timeline } from '../../../src/drivers/kserve/timeline.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
-import { recordingNames, recordingOf } from './recordings.ts';
+import { instantAt, recordingNames, recordingOf } from './recordings.ts';
 
 const recordings = recordingNames.map(name => ({ name, recording: recordingOf(name) }));
 
@@ -28,8 +28,7 @@ test('every recorded instant says what is expected of it', () => {
 /** The facts of one instant, and its time. */
 function instantOf(name: string, instant: string): { readonly facts: ServeFacts; readonly now: number } {
   const recording = recordingOf(name);
-  const index = recording.instants.findIndex(each => each.name === instant);
-  assert.ok(index >= 0);
+  const index = instantAt(recording, instant);
   return { facts: factsAt(recording, index), now: recording.instants[index]?.at as number };
 }
 

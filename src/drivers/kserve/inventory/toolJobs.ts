@@ -1,8 +1,8 @@
 /** The Jobs that look at the cache and remove from it. */
 import { randomInt } from 'node:crypto';
+import type { Manifest } from '../../../domain.ts';
 import { invalidRequest, quoted } from '../../../errors.ts';
 import { cutLabel, longLabelOf, maxLabelLength, slugOf } from '../../../kubernetes/names.ts';
-import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { cacheMount, cacheVolume, containerSecurity, placement, podBasics, shellCommand } from '../jobs/podParts.ts';
 import { ownLabels } from '../labels.ts';
 import type { KserveSettings } from '../settings.ts';
@@ -23,7 +23,7 @@ export function removeJob(
   directory: string,
   node: string | undefined,
   suffix = randomSuffix(),
-): KubernetesObject {
+): Manifest {
   checkRemovable(directory);
   const name = named('mm-rm', longLabelOf(directory), suffix);
   return toolJob(settings, { name, script: removeScript(), directory, node, readOnly: false });
