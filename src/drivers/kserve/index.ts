@@ -2,34 +2,32 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
-import type { BackendStatus, Capabilities, LoadedModel, Model, NodeInfo, Preset, Target } from '../../domain.ts';
+import type { BackendStatus, Capabilities, Model, NodeInfo, Preset, Target } from '../../domain.ts';
 import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
 import { located, type Watches } from '../../kubernetes/watches.ts';
-import { createKept } from '../../live/kept.ts';
 import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Driver } from '../driver.ts';
-import { accessTo } from './address.ts';
-import { controlPlaneSeen, whyNotReconciled } from './controlPlane.ts';
 import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
-import { createEstimates, withTypicals } from './estimates.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
-import { createLoads } from './load.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
-import { answeredPreset, choosePreset, onlyPresetServing, type PresetList, type ServingPreset } from './presets.ts';
+import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
-import { whenServed } from './readiness.ts';
-import { llmInferenceServices, presetOf, type ServedModel, servedAsLoaded } from './served.ts';
-import { createServes, type Serve, type Serves } from './serves.ts';
+import { accessTo } from './serving/address.ts';
+import { controlPlaneSeen, whyNotReconciled } from './serving/controlPlane.ts';
+import { createLoads } from './serving/load.ts';
+import { loadedModels } from './serving/loadedModels.ts';
+import { whenServed } from './serving/readiness.ts';
+import { llmInferenceServices, type ServedModel } from './serving/served.ts';
+import { createUnloads } from './serving/unload.ts';
 import { checkFlags, discoveryRefOf, type RegisteredKserve } from './settings.ts';
-import { createUnloads } from './unload.ts';
 import { deriveSeen, readValue } from './world/seen.ts';
 import { type Configured, createWorld, type Surroundings } from './world.ts';
 
@@ -152,38 +150,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const estimates = createEstimates();
-  const rowsOf = createKept<ServedRow, LoadedModel>({
-    key: ({ served }) => served.name,
-    from: ({ served, serve, around: { presets, settings, notes } }) => {
-      const isOver = serve.timeline.phase === 'ready';
-      return [served, serve, presets, settings, notes, isOver || estimates.lessons];
-    },
-    make: ({ served, serve, around: { presets, settings, notes } }) => {
-      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
-      const { timeline, pool } = serve;
-      const steps = withTypicals({ ...weighed(served, presets), pool, steps: timeline.steps }, estimates);
-      return servedAsLoaded(served, facts, { ...timeline, steps }, notes.reservations);
-    },
-  });
-  const loaded = deriveSeen<[readonly KubernetesObject[], Surroundings, Serves], readonly LoadedModel[]>(
-    [world.served, world.surroundings, createServes({ world, client, watches, call })],
-    ([objects, { value: around }, { value: serves }], before) => {
-      if (objects.error?.code === 'not_found') return { value: before?.length === 0 ? before : [] };
-      if (!around || !serves || !objects.value) return { error: objects.error };
-      const known = around.served.flatMap(served => {
-        const serve = serves.get(served.name);
-        return serve ? [{ served, serve, around }] : [];
-      });
-      for (const { served, serve } of known) {
-        estimates.observe({ ...weighed(served, around.presets), ...serve, ...serve.timeline });
-      }
-      return {
-        value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rowsOf(known)),
-        error: objects.error,
-      };
-    },
-  );
+  const loaded = loadedModels({ world, client, watches, call, place });
 
   const questions = createQuestions({
     backend: name,
@@ -265,19 +232,6 @@ export function createKserveDriver(options: KserveOptions): Driver {
     search: questions.search,
   };
 }
-
-/** What a row of the loaded list is made of. */
-interface ServedRow {
-  readonly served: ServedModel;
-  readonly serve: Serve;
-  readonly around: Surroundings;
-}
-
-/** What its weights are known by. */
-const weighed = (served: ServedModel, presets: readonly ServingPreset[]) => {
-  const preset = presetOf(served, presets);
-  return { preset: preset?.name, weightsBytes: preset?.weightsBytes };
-};
 
 const rowName = ({ name }: { readonly name: string }) => name;
 const modelKey = ({ name, node, path }: Model) => `${name}\n${node ?? ''}\n${path ?? ''}`;

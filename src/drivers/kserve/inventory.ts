@@ -21,7 +21,7 @@ import { runTool } from './jobs/toolRun.ts';
 import type { CacheLocation } from './nodes/cacheLocation.ts';
 import type { CacheCount } from './nodes.ts';
 import type { ServingPreset } from './presets.ts';
-import type { ServedModel } from './served.ts';
+import type { ServedModel } from './serving/served.ts';
 import type { KserveSettings } from './settings.ts';
 import { readValue, unanswered } from './world/seen.ts';
 

@@ -29,7 +29,7 @@ import {
   type ServedModel,
   servedModels,
   servingPods,
-} from './served.ts';
+} from './serving/served.ts';
 import { type CheckedFlags, type KserveSettings, type RegisteredKserve, settingsOf } from './settings.ts';
 import { deriveSeen, missingIn, problemOf, unanswered } from './world/seen.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressOf, isClusterLocal } from '../../../src/drivers/kserve/address.ts';
+import { addressOf, isClusterLocal } from '../../../src/drivers/kserve/serving/address.ts';
 
 const served = { name: 'nova-4b', namespace: 'model-serving' };
 const inCluster = 'http://nova-4b-kserve-workload-svc.model-serving.svc.cluster.local:8000';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { composeService } from '../../../src/drivers/kserve/compose.ts';
 import type { ServingPreset } from '../../../src/drivers/kserve/presets.ts';
 import { presetsIn } from '../../../src/drivers/kserve/presets.ts';
+import { composeService } from '../../../src/drivers/kserve/serving/compose.ts';
 import { publishedKinds, skip } from '../../support/crds.ts';
 import { discoveryRef, jsonOf, objectsOf, overhead, plain, presetMap, presets, settingsWith } from './world.ts';
 

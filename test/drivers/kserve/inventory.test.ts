@@ -5,7 +5,7 @@ import { createCall } from '../../../src/call.ts';
 import type { KserveFlags } from '../../../src/config/kserve.ts';
 import { scanScript } from '../../../src/drivers/kserve/inventory/scripts.ts';
 import { type CacheSurroundings, createInventory } from '../../../src/drivers/kserve/inventory.ts';
-import { servedModels } from '../../../src/drivers/kserve/served.ts';
+import { servedModels } from '../../../src/drivers/kserve/serving/served.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { createCell } from '../../../src/live/cell.ts';
 import { silent } from '../../support/gateway.ts';

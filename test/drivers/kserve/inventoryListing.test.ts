@@ -8,7 +8,7 @@ import {
 } from '../../../src/drivers/kserve/inventory/listing.ts';
 import { type CacheRecord, recordsIn } from '../../../src/drivers/kserve/inventory/records.ts';
 import { parseScan } from '../../../src/drivers/kserve/inventory/scanOutput.ts';
-import { servedModels } from '../../../src/drivers/kserve/served.ts';
+import { servedModels } from '../../../src/drivers/kserve/serving/served.ts';
 import type { GatewayError } from '../../../src/errors.ts';
 import { jsonOf, objectsOf, plain, presets, textOf } from './world.ts';
 

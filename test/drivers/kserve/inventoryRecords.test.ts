@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isBound, recordsIn, recordsToWrite, recordToForget } from '../../../src/drivers/kserve/inventory/records.ts';
-import { servedModels } from '../../../src/drivers/kserve/served.ts';
+import { servedModels } from '../../../src/drivers/kserve/serving/served.ts';
 import { locationOf, objectsOf, plain, presets, settingsWith } from './world.ts';
 
 const settings = settingsWith({ cache: { enabled: true } });

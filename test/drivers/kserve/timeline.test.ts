@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { addressOf } from '../../../src/drivers/kserve/address.ts';
 import { factsAt, type Recording } from '../../../src/drivers/kserve/recording.ts';
-import { servedModels } from '../../../src/drivers/kserve/served.ts';
+import { addressOf } from '../../../src/drivers/kserve/serving/address.ts';
+import { servedModels } from '../../../src/drivers/kserve/serving/served.ts';
 import { type ServeFacts, timeline } from '../../../src/drivers/kserve/timeline.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { instantAt, recordingNames, recordingOf } from './recordings.ts';

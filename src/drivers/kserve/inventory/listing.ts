@@ -2,7 +2,7 @@
 import type { Model, Target } from '../../../domain.ts';
 import { conflict, modelNotFound } from '../../../errors.ts';
 import { detailsOf, onlyPresetServing, type ServingPreset } from '../presets.ts';
-import { type ServedModel, servedAsModel } from '../served.ts';
+import { type ServedModel, servedAsModel } from '../serving/served.ts';
 import { type CacheEntry, holdsModel } from './entry.ts';
 import type { CacheRecord, CacheRecords } from './records.ts';
 import { checkRemovable } from './toolJobs.ts';

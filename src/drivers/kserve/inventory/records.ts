@@ -4,7 +4,7 @@ import type { ConfigMap } from '../../../kubernetes/resource.ts';
 import { isHubUri, parseReference } from '../hub/reference.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import type { CacheLocation } from '../nodes/cacheLocation.ts';
-import type { ServedModel } from '../served.ts';
+import type { ServedModel } from '../serving/served.ts';
 import type { KserveSettings } from '../settings.ts';
 
 /** One directory. */

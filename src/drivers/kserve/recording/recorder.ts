@@ -8,7 +8,7 @@ import type { Watches } from '../../../kubernetes/watches.ts';
 import type { DiscoveryRef } from '../discovery.ts';
 import { presetsIn } from '../presets.ts';
 import { type ContainerLog, changesBetween, type Denied, type Recording, type State } from '../recording.ts';
-import { servedModels } from '../served.ts';
+import { servedModels } from '../serving/served.ts';
 import type { KserveSettings } from '../settings.ts';
 import { speakingPods } from '../timeline/pod.ts';
 import { deathOf } from '../timeline/wanted.ts';

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import { presetLabel } from '../labels.ts';
 import { specOf, statusOf } from '../timeline/fields.ts';
-import { nominatedClaim, poolOfClaim } from '../timeline/nomination.ts';
+import { nominatedClaim, poolOfClaim } from '../timeline/scheduling/nomination.ts';
 
 /** What is seen of a cluster. A part that cannot be read is empty. */
 export interface Seen {

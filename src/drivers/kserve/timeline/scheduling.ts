@@ -3,13 +3,13 @@ import { phrase, type ReasonCode, say } from '../../../domain.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import { amountOf } from '../quantity.ts';
 import { formatDuration } from '../units.ts';
-import { capacityStage } from './capacity.ts';
 import { type EventView, latestOf } from './events.ts';
 import type { ServeFacts } from './facts.ts';
 import { conditionOf, dateOf, namedIn, statusOf } from './fields.ts';
-import { nominatedClaim } from './nomination.ts';
 import { type PodView, podWords, type Reason, saysNothing } from './pod.ts';
-import { refusalsOf } from './refusals.ts';
+import { capacityStage } from './scheduling/capacity.ts';
+import { nominatedClaim } from './scheduling/nomination.ts';
+import { refusalsOf } from './scheduling/refusals.ts';
 import { done, failed, inProgress, type Stage } from './steps.ts';
 
 interface Placing {

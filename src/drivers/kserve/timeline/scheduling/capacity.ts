@@ -1,10 +1,10 @@
 /** What to tell of a cloud without machines: which, where, and the way out. */
-import { phrase, type ReasonCode, type Step } from '../../../domain.ts';
+import { phrase, type ReasonCode, type Step } from '../../../../domain.ts';
+import type { ServeFacts } from '../facts.ts';
+import { distinct } from '../fields.ts';
+import { clipped, listed } from '../words.ts';
 import { type Asked, askedFor } from './asked.ts';
-import type { ServeFacts } from './facts.ts';
-import { distinct } from './fields.ts';
 import type { Refusal } from './refusals.ts';
-import { clipped, listed } from './words.ts';
 
 type Fields = Pick<Step, 'refusedInstanceTypes' | 'requestedZones' | 'availableZones' | 'pinnedByCache'>;
 interface Capacity extends Fields {

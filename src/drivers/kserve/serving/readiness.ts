@@ -1,18 +1,25 @@
 /** Waits until what serves a model answers requests. */
-import type { Call } from '../../call.ts';
-import type { AgentAccess } from '../../domain.ts';
-import { asGatewayError, backendError, GatewayError, messageOf, modelNotFound, unlessMissing } from '../../errors.ts';
-import type { KubernetesClient } from '../../kubernetes/client.ts';
-import type { KubernetesObject } from '../../kubernetes/resource.ts';
-import { unlessAborted } from '../../live/source.ts';
-import type { ServePlan } from '../driver.ts';
+import type { Call } from '../../../call.ts';
+import type { AgentAccess } from '../../../domain.ts';
+import {
+  asGatewayError,
+  backendError,
+  GatewayError,
+  messageOf,
+  modelNotFound,
+  unlessMissing,
+} from '../../../errors.ts';
+import type { KubernetesClient } from '../../../kubernetes/client.ts';
+import type { KubernetesObject } from '../../../kubernetes/resource.ts';
+import { unlessAborted } from '../../../live/source.ts';
+import type { ServePlan } from '../../driver.ts';
+import type { KserveSettings } from '../settings.ts';
+import { formatDuration } from '../units.ts';
+import { readValue } from '../world/seen.ts';
+import type { World } from '../world.ts';
 import { accessTo } from './address.ts';
 import { serviceWords } from './ownership.ts';
 import { llmInferenceServices, servedModels } from './served.ts';
-import type { KserveSettings } from './settings.ts';
-import { formatDuration } from './units.ts';
-import { readValue } from './world/seen.ts';
-import type { World } from './world.ts';
 
 interface Options {
   readonly world: Pick<World, 'served' | 'settings'>;

@@ -1,5 +1,5 @@
 /** Where a served model answers. */
-import type { AgentAccess } from '../../domain.ts';
+import type { AgentAccess } from '../../../domain.ts';
 
 export interface ServedAddress {
   /** Of the object that serves it, and its namespace. */

@@ -1,8 +1,8 @@
-import type { LoadedModel, Target } from '../../../domain.ts';
-import type { KubernetesObject } from '../../../kubernetes/resource.ts';
+import type { LoadedModel, Target } from '../../../../domain.ts';
+import type { KubernetesObject } from '../../../../kubernetes/resource.ts';
+import { timeline } from '../../timeline.ts';
+import type { Surroundings } from '../../world.ts';
 import { presetOf, readService, servedAsLoaded } from '../served.ts';
-import { timeline } from '../timeline.ts';
-import type { Surroundings } from '../world.ts';
 import { noKarpenter } from './karpenter.ts';
 
 /** An object as one in memory, or on its way there, while nothing is known but itself. */

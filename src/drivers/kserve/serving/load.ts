@@ -1,25 +1,25 @@
 /** Loads: what has to be true before an object is created, in the order in which it is looked at, and the object itself. */
-import { atMost, type Call } from '../../call.ts';
-import type { LoadedModel, Model, Target } from '../../domain.ts';
-import { conflict, doesNotFit, GatewayError, invalidRequest, unlessMissing } from '../../errors.ts';
-import type { KubernetesClient } from '../../kubernetes/client.ts';
-import type { Reflector } from '../../kubernetes/reflector.ts';
-import type { KubernetesObject } from '../../kubernetes/resource.ts';
-import type { Source } from '../../live/source.ts';
-import type { FitRequest, ServePlan } from '../driver.ts';
+import { atMost, type Call } from '../../../call.ts';
+import type { LoadedModel, Model, Target } from '../../../domain.ts';
+import { conflict, doesNotFit, GatewayError, invalidRequest, unlessMissing } from '../../../errors.ts';
+import type { KubernetesClient } from '../../../kubernetes/client.ts';
+import type { Reflector } from '../../../kubernetes/reflector.ts';
+import type { KubernetesObject } from '../../../kubernetes/resource.ts';
+import type { Source } from '../../../live/source.ts';
+import type { FitRequest, ServePlan } from '../../driver.ts';
+import type { FitQuestion } from '../fit.ts';
+import { modelOfPreset } from '../inventory/listing.ts';
+import type { ServingPreset } from '../presets.ts';
+import type { Questions } from '../questions.ts';
+import type { KserveSettings } from '../settings.ts';
+import { readValue } from '../world/seen.ts';
+import type { Surroundings, World } from '../world.ts';
 import { accessTo } from './address.ts';
 import { composeService } from './compose.ts';
 import { requireControlPlane } from './controlPlane.ts';
-import type { FitQuestion } from './fit.ts';
-import { modelOfPreset } from './inventory/listing.ts';
 import { isManageable, managedByWords, serviceWords } from './ownership.ts';
-import type { ServingPreset } from './presets.ts';
-import type { Questions } from './questions.ts';
 import { llmInferenceServices, readService, type ServedModel } from './served.ts';
 import { servedAlone } from './serves/alone.ts';
-import type { KserveSettings } from './settings.ts';
-import { readValue } from './world/seen.ts';
-import type { Surroundings, World } from './world.ts';
 
 interface Options {
   readonly backend: string;

@@ -1,10 +1,10 @@
 /** The LLMInferenceService that serves a preset. */
-import { apiVersionOf } from '../../kubernetes/resource.ts';
+import { apiVersionOf } from '../../../kubernetes/resource.ts';
+import { directoryLabel, modelAnnotation, ownLabels, presetLabel } from '../labels.ts';
+import type { ServingPreset } from '../presets.ts';
+import type { KserveSettings } from '../settings.ts';
 import { podTemplate } from './compose/podTemplate.ts';
-import { directoryLabel, modelAnnotation, ownLabels, presetLabel } from './labels.ts';
-import type { ServingPreset } from './presets.ts';
 import { llmInferenceServices } from './served.ts';
-import type { KserveSettings } from './settings.ts';
 
 /**
  * As it is created, with the preset's name for its own. `node`: the only one that it is to be on, where the request named

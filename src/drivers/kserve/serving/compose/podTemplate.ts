@@ -1,9 +1,9 @@
 /** The pod template of a served model. */
 import { isDeepStrictEqual } from 'node:util';
-import { poolToleration } from '../nodes/taints.ts';
-import type { NamedContainer, ServingPreset, TemplateExtras, Toleration } from '../presets/preset.ts';
-import { isCpuPreset } from '../presets.ts';
-import { type KserveSettings, withoutGpus } from '../settings.ts';
+import { poolToleration } from '../../nodes/taints.ts';
+import type { NamedContainer, ServingPreset, TemplateExtras, Toleration } from '../../presets/preset.ts';
+import { isCpuPreset } from '../../presets.ts';
+import { type KserveSettings, withoutGpus } from '../../settings.ts';
 
 /** The container that serves. */
 const mainContainer = 'main';

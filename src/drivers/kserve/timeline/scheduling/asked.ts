@@ -1,9 +1,9 @@
 /** Which machines were asked for, and where: by a NodeClaim, or by the pool it was made for. */
-import { phrase } from '../../../domain.ts';
-import type { KubernetesObject } from '../../../kubernetes/resource.ts';
-import { type Fields, fieldsOf, listOf, textOf } from '../jobs/fields.ts';
-import type { ServeFacts } from './facts.ts';
-import { distinct, namedIn, specOf, statusOf } from './fields.ts';
+import { phrase } from '../../../../domain.ts';
+import type { KubernetesObject } from '../../../../kubernetes/resource.ts';
+import { type Fields, fieldsOf, listOf, textOf } from '../../jobs/fields.ts';
+import type { ServeFacts } from '../facts.ts';
+import { distinct, namedIn, specOf, statusOf } from '../fields.ts';
 import { poolOfClaim } from './nomination.ts';
 
 export interface Asked {

@@ -1,17 +1,17 @@
 /** Unloads: which objects are meant, and that they go. */
-import { atMost, type Call } from '../../call.ts';
-import type { InventoryRefresh } from '../../domain.ts';
-import { conflict, GatewayError, messageOf, modelNotFound } from '../../errors.ts';
-import type { KubernetesClient } from '../../kubernetes/client.ts';
-import { until } from '../../live/until.ts';
-import type { UnservePlan } from '../driver.ts';
-import { parseReference } from './hub/reference.ts';
-import type { Inventory } from './inventory.ts';
+import { atMost, type Call } from '../../../call.ts';
+import type { InventoryRefresh } from '../../../domain.ts';
+import { conflict, GatewayError, messageOf, modelNotFound } from '../../../errors.ts';
+import type { KubernetesClient } from '../../../kubernetes/client.ts';
+import { until } from '../../../live/until.ts';
+import type { UnservePlan } from '../../driver.ts';
+import { parseReference } from '../hub/reference.ts';
+import type { Inventory } from '../inventory.ts';
+import { readValue } from '../world/seen.ts';
+import type { World } from '../world.ts';
 import { isManageable, managedByWords, serviceWords } from './ownership.ts';
 import { llmInferenceServices, type ServedModel, servedModels } from './served.ts';
 import { servedAlone } from './serves/alone.ts';
-import { readValue } from './world/seen.ts';
-import type { World } from './world.ts';
 
 interface Options {
   readonly place: Parameters<typeof servedAlone>[2];

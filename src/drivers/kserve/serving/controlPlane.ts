@@ -1,12 +1,12 @@
 /** Whether anything would come of an object that is created. */
-import type { Call } from '../../call.ts';
-import { asGatewayError, unavailable } from '../../errors.ts';
-import type { KubernetesClient } from '../../kubernetes/client.ts';
-import { apiVersionOf, type KubernetesObject } from '../../kubernetes/resource.ts';
-import type { Observation } from '../../live/source.ts';
+import type { Call } from '../../../call.ts';
+import { asGatewayError, unavailable } from '../../../errors.ts';
+import type { KubernetesClient } from '../../../kubernetes/client.ts';
+import { apiVersionOf, type KubernetesObject } from '../../../kubernetes/resource.ts';
+import type { Observation } from '../../../live/source.ts';
+import { unanswered } from '../world/seen.ts';
+import { controlPlaneConfig, type World } from '../world.ts';
 import { llmInferenceServiceConfigs, llmInferenceServices } from './served.ts';
-import { unanswered } from './world/seen.ts';
-import { controlPlaneConfig, type World } from './world.ts';
 
 /** What is known of it; `problem`: why nothing is. */
 export type ControlPlane = 'present' | 'no-api' | 'no-controller' | { readonly problem: string };

@@ -1,15 +1,15 @@
 /** The objects that serve models, as far as models, nodes and the memory they take are concerned. */
 import { z } from 'zod';
-import type { LoadedModel, Model, Target } from '../../domain.ts';
-import type { KubernetesObject, Resource } from '../../kubernetes/resource.ts';
+import type { LoadedModel, Model, Target } from '../../../domain.ts';
+import type { KubernetesObject, Resource } from '../../../kubernetes/resource.ts';
+import { isHubUri, parseReference } from '../hub/reference.ts';
+import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from '../labels.ts';
+import type { Served } from '../nodes/reservations.ts';
+import { detailsOf, onlyPresetServing, type ServingPreset } from '../presets.ts';
+import type { KserveSettings } from '../settings.ts';
+import { nodeOf, speakingPods } from '../timeline/pod.ts';
+import type { Timeline } from '../timeline.ts';
 import { addressOf } from './address.ts';
-import { isHubUri, parseReference } from './hub/reference.ts';
-import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from './labels.ts';
-import type { Served } from './nodes/reservations.ts';
-import { detailsOf, onlyPresetServing, type ServingPreset } from './presets.ts';
-import type { KserveSettings } from './settings.ts';
-import { nodeOf, speakingPods } from './timeline/pod.ts';
-import type { Timeline } from './timeline.ts';
 
 export const llmInferenceServices: Resource = {
   group: 'serving.kserve.io',

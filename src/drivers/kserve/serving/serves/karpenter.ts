@@ -1,10 +1,10 @@
 /** What Karpenter has in mind: read while some pod has no node. */
-import type { Read } from '../../../config/values.ts';
-import { events, type KubernetesObject, type Resource } from '../../../kubernetes/resource.ts';
-import { derive } from '../../../live/derive.ts';
-import { optional } from '../../../live/optional.ts';
-import type { Observation, Source } from '../../../live/source.ts';
-import { unanswered } from '../world/seen.ts';
+import type { Read } from '../../../../config/values.ts';
+import { events, type KubernetesObject, type Resource } from '../../../../kubernetes/resource.ts';
+import { derive } from '../../../../live/derive.ts';
+import { optional } from '../../../../live/optional.ts';
+import type { Observation, Source } from '../../../../live/source.ts';
+import { unanswered } from '../../world/seen.ts';
 
 const karpenter = (plural: string, kind: string): Resource => ({
   group: 'karpenter.sh',

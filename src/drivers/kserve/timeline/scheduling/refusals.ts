@@ -1,8 +1,8 @@
 /** How often the cloud had no machine for a pool, and what it said. */
-import { oneOf, phrase, type ReasonCode } from '../../../domain.ts';
-import { eventView } from './events.ts';
-import type { ServeFacts } from './facts.ts';
-import { conditionOf, createdAt, namedIn, statusOf } from './fields.ts';
+import { oneOf, phrase, type ReasonCode } from '../../../../domain.ts';
+import { eventView } from '../events.ts';
+import type { ServeFacts } from '../facts.ts';
+import { conditionOf, createdAt, namedIn, statusOf } from '../fields.ts';
 import { poolOfClaim } from './nomination.ts';
 
 export interface Refusal {

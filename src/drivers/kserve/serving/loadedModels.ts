@@ -1,0 +1,65 @@
+/** What is served, as one list: each model with where it is on its way, and how long its steps take as a rule. */
+import type { LoadedModel, Target } from '../../../domain.ts';
+import type { KubernetesObject } from '../../../kubernetes/resource.ts';
+import { createKept } from '../../../live/kept.ts';
+import { keepRows } from '../../../live/rows.ts';
+import type { Source } from '../../../live/source.ts';
+import { createEstimates, withTypicals } from '../estimates.ts';
+import type { ServingPreset } from '../presets.ts';
+import { deriveSeen } from '../world/seen.ts';
+import type { Surroundings } from '../world.ts';
+import { presetOf, type ServedModel, servedAsLoaded } from './served.ts';
+import { createServes, type Serve, type Serves, type ServesOptions } from './serves.ts';
+
+interface Options extends ServesOptions {
+  readonly place: { readonly backend: string; readonly target: Target | undefined };
+}
+
+export function loadedModels({ place, ...options }: Options): Source<readonly LoadedModel[]> {
+  const { world } = options;
+  const estimates = createEstimates();
+  const rowsOf = createKept<ServedRow, LoadedModel>({
+    key: ({ served }) => served.name,
+    from: ({ served, serve, around: { presets, settings, notes } }) => {
+      const isOver = serve.timeline.phase === 'ready';
+      return [served, serve, presets, settings, notes, isOver || estimates.lessons];
+    },
+    make: ({ served, serve, around: { presets, settings, notes } }) => {
+      const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
+      const { timeline, pool } = serve;
+      const steps = withTypicals({ ...weighed(served, presets), pool, steps: timeline.steps }, estimates);
+      return servedAsLoaded(served, facts, { ...timeline, steps }, notes.reservations);
+    },
+  });
+  return deriveSeen<[readonly KubernetesObject[], Surroundings, Serves], readonly LoadedModel[]>(
+    [world.served, world.surroundings, createServes(options)],
+    ([objects, { value: around }, { value: serves }], before) => {
+      if (objects.error?.code === 'not_found') return { value: before?.length === 0 ? before : [] };
+      if (!around || !serves || !objects.value) return { error: objects.error };
+      const known = around.served.flatMap(served => {
+        const serve = serves.get(served.name);
+        return serve ? [{ served, serve, around }] : [];
+      });
+      for (const { served, serve } of known) {
+        estimates.observe({ ...weighed(served, around.presets), ...serve, ...serve.timeline });
+      }
+      return {
+        value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rowsOf(known)),
+        error: objects.error,
+      };
+    },
+  );
+}
+
+/** What a row of the loaded list is made of. */
+interface ServedRow {
+  readonly served: ServedModel;
+  readonly serve: Serve;
+  readonly around: Surroundings;
+}
+
+/** What its weights are known by. */
+const weighed = (served: ServedModel, presets: readonly ServingPreset[]) => {
+  const preset = presetOf(served, presets);
+  return { preset: preset?.name, weightsBytes: preset?.weightsBytes };
+};
