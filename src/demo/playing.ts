@@ -68,9 +68,10 @@ export async function playRecording(
     const objects = instant.objects.map(object => played(moved(object, shift) as KubernetesObject));
     const next = new Map(objects.map(object => [placeOf(object), object]));
     for (const [place, object] of before) if (!next.has(place)) gone(cluster, object);
+    // Who sees that a container died asks at once for what it wrote.
+    if (instant.log) writeLogs(cluster, objects, instant.log);
     for (const object of objects) there(cluster, object);
     before = next;
-    if (instant.log) writeLogs(cluster, objects, instant.log);
     if (JSON.stringify(instant.denied) !== denied) {
       allow();
       allow = refuse(cluster, instant.denied);

@@ -62,7 +62,12 @@ export interface Surroundings {
   /** Devices that pods of served models have, by node; absent when they are not known. */
   readonly gpusTaken: ReadonlyMap<string, number> | undefined;
   /** What is not known, with its reason; by what suffers from it. */
-  readonly notes: { readonly reservations: readonly string[]; readonly cache: readonly string[] };
+  readonly notes: {
+    readonly reservations: readonly string[];
+    /** Of what is served, whatever its pods say. */
+    readonly served: readonly string[];
+    readonly cache: readonly string[];
+  };
 }
 
 /** A part that is not there after this, in milliseconds, holds nothing else up. */
@@ -151,6 +156,10 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
       const presets = presetList.value?.presets ?? [];
       const isInstalled = objects.error?.code !== 'not_found';
       const served = servedModels({ objects: objects.value ?? [], pods: servers.value ?? [], presets, gpuResource });
+      const unknown = given(
+        problemOf('presets', presetList),
+        isInstalled ? problemOf('served models', objects) : undefined,
+      );
       const next: Surroundings = {
         settings,
         presets: before?.presets && presets.length + before.presets.length === 0 ? before.presets : presets,
@@ -159,11 +168,8 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
         served: keepRows<ServedModel>(({ name }) => name)(before?.served, served),
         gpusTaken: keepValue(before?.gpusTaken, servers.value && gpusTaken(servers.value, gpuResource)),
         notes: keepValue(before?.notes, {
-          reservations: given(
-            problemOf('presets', presetList),
-            isInstalled ? problemOf('served models', objects) : undefined,
-            problemOf('pods of served models', servers),
-          ),
+          reservations: [...unknown, ...given(problemOf('pods of served models', servers))],
+          served: unknown,
           cache: given(problemOf('the claim of the cache', cache), cache.value?.note),
         }),
       };

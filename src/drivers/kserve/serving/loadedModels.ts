@@ -28,7 +28,9 @@ export function loadedModels({ place, ...options }: Options): Source<readonly Lo
       const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
       const { timeline, pool } = serve;
       const steps = withTypicals({ ...weighed(served, presets), pool, steps: timeline.steps }, estimates);
-      return servedAsLoaded(served, facts, { ...timeline, steps }, notes.reservations);
+      // Of what is ready, pods have nothing to say.
+      const unknown = timeline.phase === 'ready' ? notes.served : notes.reservations;
+      return servedAsLoaded(served, facts, { ...timeline, steps }, unknown);
     },
   });
   return deriveSeen<[readonly KubernetesObject[], Surroundings, Serves], readonly LoadedModel[]>(

@@ -24,10 +24,10 @@ export interface LogQuestion {
 export function deathOf(pod: KubernetesObject): { readonly key: string; readonly log: LogQuestion } | undefined {
   const [runtime] = podView(pod).containers;
   if (!runtime || runtime.ready || !hasCrashed(runtime)) return undefined;
-  const { name: container, restarts, terminated } = runtime;
+  const { name: container, restarts, terminated, lastTerminated } = runtime;
   const { name, namespace = '', uid } = pod.metadata;
   const previous = terminated === undefined;
-  const key = [uid, container, restarts, previous].join('/');
+  const key = JSON.stringify([uid, container, restarts, previous, terminated ?? lastTerminated]);
   return { key, log: { pod: name, namespace, container, previous, tailLines: 200 } };
 }
 
