@@ -30,6 +30,8 @@ export interface Child extends AsyncDisposable {
 const programs = {
   gateway: new URL('./servers/gateway.ts', import.meta.url),
   reference: new URL('./servers/reference.ts', import.meta.url),
+  cluster: new URL('./servers/cluster.ts', import.meta.url),
+  serving: new URL('./servers/serving.ts', import.meta.url),
   mcpServer: new URL('./servers/mcpServer.ts', import.meta.url),
 };
 

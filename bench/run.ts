@@ -5,13 +5,14 @@
  */
 import { parseArgs } from 'node:util';
 import { modelList } from './modelList.ts';
+import { serving } from './serving.ts';
 import { smallQuery } from './smallQuery.ts';
 import { start } from './start.ts';
 import { subscribers } from './subscribers.ts';
 import { jsonOf, type Row, tableOf } from './table.ts';
 import { toolCall } from './toolCall.ts';
 
-const groups = { smallQuery, modelList, toolCall, subscribers, start };
+const groups = { smallQuery, modelList, toolCall, subscribers, serving, start };
 
 const { values, positionals } = parseArgs({ options: { json: { type: 'boolean' } }, allowPositionals: true });
 const wanted = (positionals[0] ?? '').toLowerCase();

@@ -7,7 +7,7 @@ export interface Row {
   readonly ours: number;
   readonly reference: number;
   /** Ours as a multiple of the reference: on the clock, and in processor time of the server. */
-  readonly ratio: { readonly wall: Spread; readonly cpu: Spread } | undefined;
+  readonly ratio: { readonly wall: Spread; readonly cpu?: Spread } | undefined;
   /** The figure that decides, and what it may be at most; `aim` is what it should be. */
   readonly goal: { readonly figure: 'wall' | 'cpu' | 'ours'; readonly most: number; readonly aim?: number };
 }
@@ -19,7 +19,7 @@ export function rowOf(what: string, { ours, reference, ratio }: Comparison, goal
 }
 
 function figureOf({ ours, ratio, goal }: Row): number {
-  return goal.figure === 'ours' ? ours : (ratio?.[goal.figure].median ?? Number.NaN);
+  return goal.figure === 'ours' ? ours : (ratio?.[goal.figure]?.median ?? Number.NaN);
 }
 
 function verdictOf(row: Row): 'ok' | 'must' | 'over' {
@@ -31,7 +31,7 @@ function verdictOf(row: Row): 'ok' | 'must' | 'over' {
 export const jsonOf = (row: Row) => JSON.stringify({ ...row, figure: figureOf(row), verdict: verdictOf(row) });
 
 const columns = ['what', 'ours', 'reference', 'ratio (clock)', 'ratio (processor)', 'goal', ''];
-const digits = (value: number) => value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+const digits = (value: number) => (Number.isNaN(value) ? '–' : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0));
 const shownSpread = ({ median, low, high }: Spread) => `${digits(median)} (${digits(low)}–${digits(high)})`;
 
 /** The table as aligned text. The ratio that the goal is about is marked. */
@@ -51,8 +51,10 @@ export function tableOf(rows: readonly Row[]): string {
 
 function cellsOf(row: Row): string[] {
   const { what, unit, ours, reference, ratio, goal } = row;
-  const shown = (figure: 'wall' | 'cpu') =>
-    ratio ? `${goal.figure === figure ? '> ' : ''}${shownSpread(ratio[figure])}` : '';
+  const shown = (figure: 'wall' | 'cpu') => {
+    const spread = ratio?.[figure];
+    return spread ? `${goal.figure === figure ? '> ' : ''}${shownSpread(spread)}` : '';
+  };
   const limit = goal.figure === 'ours' ? `${goal.most} ${unit}` : `${goal.most} ×`;
   return [
     what,

@@ -24,10 +24,10 @@ import { type CacheLocation, cacheLocation, declaredLocation, volumeOf } from '.
 import { gpusTaken } from './nodes/devices.ts';
 import { type PresetList, presetsIn, type ServingPreset } from './presets.ts';
 import {
+  createServedReader,
   llmInferenceServiceConfigs,
   llmInferenceServices,
   type ServedModel,
-  servedModels,
   servingPods,
 } from './serving/served.ts';
 import { type CheckedFlags, type KserveSettings, type RegisteredKserve, settingsOf } from './settings.ts';
@@ -145,6 +145,7 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
 
   function around(settings: KserveSettings): Source<Surroundings> {
     const { namespace, gpuResource } = settings;
+    const readServed = createServedReader();
     const parts = [
       optional(presetsOf(settings), patienceMs),
       optional(locationOf(settings), patienceMs),
@@ -155,7 +156,7 @@ export function createWorld({ watches, call, flags, registered, discovery: ref, 
     return derive<Parts, Surroundings>(parts, ([presetList, cache, objects, servers], before) => {
       const presets = presetList.value?.presets ?? [];
       const isInstalled = objects.error?.code !== 'not_found';
-      const served = servedModels({ objects: objects.value ?? [], pods: servers.value ?? [], presets, gpuResource });
+      const served = readServed({ objects: objects.value ?? [], pods: servers.value ?? [], presets, gpuResource });
       const unknown = given(
         problemOf('presets', presetList),
         isInstalled ? problemOf('served models', objects) : undefined,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { LoadedModel, Model, Target } from '../../../domain.ts';
 import type { KubernetesObject, Resource } from '../../../kubernetes/resource.ts';
+import { createKept } from '../../../live/kept.ts';
 import { isHubUri, parseReference } from '../hub/reference.ts';
 import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from '../labels.ts';
 import type { Served } from '../nodes/reservations.ts';
@@ -92,11 +93,23 @@ export interface ServedFacts {
 }
 
 /** All of them, by name. */
-export function servedModels({ objects, pods, presets, gpuResource }: ServedFacts): ServedModel[] {
-  const speaking = speakingPods(pods);
-  return objects
-    .map(object => readServed(object, { presets, gpuResource, node: nodeOf(speaking.get(object.metadata.name)) }))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+export const servedModels = (facts: ServedFacts): readonly ServedModel[] => createServedReader()(facts);
+
+/** The same for who reads again and again: an object that did not change is not read again. */
+export function createServedReader(): (facts: ServedFacts) => readonly ServedModel[] {
+  const read = createKept<Known & { readonly object: KubernetesObject }, ServedModel>({
+    key: ({ object }) => object.metadata.name,
+    from: ({ object, presets, gpuResource, node }) => [object, presets, gpuResource, node],
+    make: ({ object, ...known }) => readServed(object, known),
+  });
+  return ({ objects, pods, presets, gpuResource }) => {
+    const speaking = speakingPods(pods);
+    const known = objects.map(object => {
+      const node = nodeOf(speaking.get(object.metadata.name));
+      return { object, presets, gpuResource, node };
+    });
+    return read(known).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  };
 }
 
 /** One object, without what its pods say. */

@@ -71,7 +71,16 @@ export function restartsOf(pod: KubernetesObject): number {
   return [...initContainers, ...containers].reduce((sum, { restarts }) => sum + restarts, 0);
 }
 
+/** Read once: pods are looked at for many questions, and never change. */
+const views = new WeakMap<KubernetesObject, PodView>();
+
 export function podView(pod: KubernetesObject): PodView {
+  const view = views.get(pod) ?? readPod(pod);
+  views.set(pod, view);
+  return view;
+}
+
+function readPod(pod: KubernetesObject): PodView {
   const [spec, status] = [specOf(pod), statusOf(pod)];
   const ready = conditionOf(status, 'ContainersReady');
   return {
