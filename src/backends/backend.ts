@@ -198,12 +198,18 @@ function keepSame<R>(previous: Rows<R> | undefined, next: Rows<R>): Rows<R> {
   return same ? previous : next;
 }
 
-/** Models with what runs of them: the loaded entry of equal name. */
+/**
+ * Models with what runs of them: the loaded entry of equal name, of several the one that is served from where the model is;
+ * else what is served from there under another name.
+ */
 function join(models: readonly Model[], loaded: readonly LoadedModel[]): Model[] {
   if (loaded.length === 0) return [...models];
-  const byName = new Map(loaded.map(entry => [entry.name, entry]));
+  const byName = Map.groupBy(loaded, ({ name }) => name);
+  const byResource = new Map(loaded.map(entry => [entry.resource, entry]));
   return models.map(model => {
-    const running = byName.get(model.name);
+    const named = byName.get(model.name);
+    const there = model.path === undefined ? undefined : byResource.get(model.path);
+    const running = there && (!named || named.includes(there)) ? there : named?.at(-1);
     return running ? { ...model, running } : model;
   });
 }
