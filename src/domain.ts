@@ -93,6 +93,15 @@ export interface Model {
   readonly wiring?: WiringResult | undefined;
 }
 
+/**
+ * What tells the listed models of one backend apart: the name, and where the weights are, on backends that may list a model
+ * at several places. What is only served moves from node to node, and is the same.
+ */
+export function modelKey({ name, path, node, downloaded }: Model): string {
+  const place = path === undefined ? '' : `#${path}`;
+  return downloaded && path !== undefined && node !== undefined ? `${name}${place}@${node}` : `${name}${place}`;
+}
+
 /** A model in memory, or on its way there. */
 export interface LoadedModel {
   readonly backend: string;

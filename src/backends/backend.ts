@@ -1,6 +1,15 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../call.ts';
-import type { BackendStatus, LoadedModel, Model, NodeInfo, Preset, WirableModel, WiringResult } from '../domain.ts';
+import {
+  type BackendStatus,
+  type LoadedModel,
+  type Model,
+  modelKey,
+  type NodeInfo,
+  type Preset,
+  type WirableModel,
+  type WiringResult,
+} from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { asGatewayError, backendError, GatewayError, isTimeout, messageOf, timedOut } from '../errors.ts';
 import { createCell } from '../live/cell.ts';
@@ -120,7 +129,7 @@ export function createBackend(
     observed?.models ??
     observe<readonly Model[]>('models', {
       look: call => driver.models(call),
-      merge: keepRows(model => model.name),
+      merge: keepRows(modelKey),
     });
   const memory =
     observed?.loaded ??
@@ -164,7 +173,7 @@ export function createBackend(
       ([listed, loaded, agents], previous) => {
         const { rows, errors } = toRows(listed);
         const joined = withAgents(driver, join(rows, loaded.error ? [] : (loaded.value ?? [])), agents.value);
-        return keepSame(previous, { rows: keepRows(modelName)(previous?.rows, joined), errors });
+        return keepSame(previous, { rows: keepRows(modelKey)(previous?.rows, joined), errors });
       },
     ),
     loaded: derive<[readonly LoadedModel[], Known], Rows<LoadedModel>>([memory, known], ([seen, agents], previous) => {
@@ -183,8 +192,6 @@ export function createBackend(
     },
   };
 }
-
-const modelName = (model: Model) => model.name;
 
 /** What tells the loaded models of one backend apart. */
 export const loadedKey = ({ name, instance }: LoadedModel) => (instance === undefined ? name : `${name}#${instance}`);

@@ -3,7 +3,7 @@ import { deleteModel, loadModel, pullModel, unloadModel } from '../backends/acti
 import { askBackends } from '../backends/ask.ts';
 import { capableBackends } from '../backends/registry.ts';
 import { resolveModel } from '../backends/resolve.ts';
-import type { InventoryRefresh, Job, Model } from '../domain.ts';
+import { type InventoryRefresh, type Job, type Model, modelKey } from '../domain.ts';
 import { rowsEvents } from '../live/events.ts';
 import {
   backendArg,
@@ -27,10 +27,13 @@ import { TargetRef } from './serving/pool.ts';
 /** Unknown is null here and 0 in the old faces. */
 const zeroWhenUnknown = faces({ whenNull: 0 });
 
+/** The same model at two places has two ids. */
+const modelId = (model: Model) => placedId({ backend: model.backend, name: modelKey(model) });
+
 builder.node(ModelRef, {
   description: 'A model that a backend has, loaded or not.',
-  id: { resolve: placedId },
-  loadOne: (id, context) => findRow(context, id, 'models', model => model.name),
+  id: { resolve: modelId },
+  loadOne: (id, context) => findRow(context, id, 'models', modelKey),
   fields: t => ({
     name: t.exposeString('name', { description: "The backend's own spelling." }),
     backend: t.field({
@@ -105,7 +108,7 @@ builder.node(ModelRef, {
 
 const ModelList = listType('ModelList', ModelRef, 'Models');
 const ModelsEvent = listEventType('ModelsEvent', ModelRef, 'Models');
-const idOf = (model: Model) => encodeGlobalID('Model', placedId(model));
+const idOf = (model: Model) => encodeGlobalID('Model', modelId(model));
 
 builder.queryFields(t => ({
   models: t.field({
@@ -247,7 +250,7 @@ builder.subscriptionField('models', t =>
     description: 'Models, with what runs of them.',
     args: { backend: onlyBackendArg(t.arg) },
     subscribe: (_root, { backend }, { gateway }) =>
-      served(rowsEvents(followList(gateway.registry, backend, 'models'), placedId)),
+      served(rowsEvents(followList(gateway.registry, backend, 'models'), modelId)),
     resolve: payload => payload,
   }),
 );

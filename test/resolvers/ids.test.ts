@@ -11,9 +11,14 @@ import { servingDriver } from '../support/serving.ts';
 
 const encoded = (text: string) => Buffer.from(text).toString('base64');
 
-/** Two backends with models of odd names, one of them loaded, and a job. */
+/** Two backends with models of odd names, one of them loaded, one at several places, and a job. */
 function world() {
-  const ollama = fakeDriver({ models: ['hf.co/org/repo:Q4_K_M', '模型:1b', 'shared:1b'] });
+  const places = [
+    { name: 'acme/nova', path: 'nova', node: 'a', downloaded: true },
+    { name: 'acme/nova', path: 'nova', node: 'b', downloaded: true },
+    { name: 'acme/nova', path: 'nova-large', node: 'a', downloaded: false },
+  ];
+  const ollama = fakeDriver({ models: ['hf.co/org/repo:Q4_K_M', '模型:1b', 'shared:1b', ...places] });
   const lemonade = fakeDriver({ name: 'lemonade', models: ['shared:1b', 'a/b'] });
   ollama.world.loaded = [{ backend: 'ollama', name: 'hf.co/org/repo:Q4_K_M' }];
   lemonade.world.loaded = [{ backend: 'lemonade', name: 'shared:1b' }];
@@ -46,7 +51,7 @@ test('whatever has an id is found by it, the same thing again', async () => {
   const things = Object.values(data as Record<string, { items: { id: string; __typename: string }[] }>).flatMap(
     ({ items }) => items,
   );
-  assert.equal(things.length, 14);
+  assert.equal(things.length, 17);
   for (const thing of things) {
     assert.deepEqual(await nodeOf(gateway, thing.id), { data: { node: thing }, errors: [] });
   }
@@ -110,7 +115,7 @@ test('a backend that cannot say is an error, not an absence; the others are not 
   assert.deepEqual(lemonade.asked, []);
 });
 
-test('ids stay: they are made of names and nothing else', async () => {
+test('ids stay: they are made of names and places, and nothing else', async () => {
   const { gateway } = world();
   const { data } = await askGraph(gateway, everything);
   assert.deepEqual(
@@ -119,6 +124,9 @@ test('ids stay: they are made of names and nothing else', async () => {
       'Model:ollama/hf.co/org/repo:Q4_K_M',
       'Model:ollama/模型:1b',
       'Model:ollama/shared:1b',
+      'Model:ollama/acme/nova#nova@a',
+      'Model:ollama/acme/nova#nova@b',
+      'Model:ollama/acme/nova#nova-large',
       'Model:lemonade/shared:1b',
       'Model:lemonade/a/b',
     ],

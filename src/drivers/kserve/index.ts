@@ -2,7 +2,15 @@
 import type { Logger } from 'pino';
 import { type Call, createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
-import type { BackendStatus, Capabilities, Model, NodeInfo, Preset, Target } from '../../domain.ts';
+import {
+  type BackendStatus,
+  type Capabilities,
+  type Model,
+  modelKey,
+  type NodeInfo,
+  type Preset,
+  type Target,
+} from '../../domain.ts';
 import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
@@ -234,7 +242,6 @@ export function createKserveDriver(options: KserveOptions): Driver {
 }
 
 const rowName = ({ name }: { readonly name: string }) => name;
-const modelKey = ({ name, node, path }: Model) => `${name}\n${node ?? ''}\n${path ?? ''}`;
 const joined = (message: string | undefined, notes: readonly string[]) =>
   [message, ...notes].filter(each => each !== undefined).join('; ');
 
