@@ -40,8 +40,27 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+export function createCall({
+  caller = anonymous,
+  requestId = randomUUID(),
+  log,
+  signal,
+  timeoutMs,
+}: CallOptions): Call {
+  const bind = () => log.child({ requestId, caller: caller.name });
+  return callWith({ caller, requestId, log: bind, signal, timeoutMs });
+}
+
+interface CallParts {
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly log: () => Logger;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+}
+
 /** Most calls never wait for anything, so what only waiting needs is made when it is first asked for. */
-export function createCall({ caller = anonymous, requestId = randomUUID(), timeoutMs, ...given }: CallOptions): Call {
+function callWith({ caller, requestId, timeoutMs, ...given }: CallParts): Call {
   const began = Date.now();
   let log: Logger | undefined;
   let signal: AbortSignal | undefined;
@@ -50,7 +69,7 @@ export function createCall({ caller = anonymous, requestId = randomUUID(), timeo
     requestId,
     deadline: timeoutMs === undefined ? Number.POSITIVE_INFINITY : began + timeoutMs,
     get log() {
-      log ??= given.log.child({ requestId, caller: caller.name });
+      log ??= given.log();
       return log;
     },
     get signal() {
@@ -79,9 +98,9 @@ export function detached(call: Call, signal: AbortSignal, log: Logger = call.log
 }
 
 /** The same caller's work that goes on when they leave, for at most so many milliseconds. */
-export const outliving = ({ caller, requestId, log }: Call, timeoutMs: number): Call =>
-  createCall({ caller, requestId, log, timeoutMs });
+export const outliving = (call: Call, timeoutMs: number): Call =>
+  callWith({ caller: call.caller, requestId: call.requestId, log: () => call.log, timeoutMs });
 
 /** The same call with at most so many milliseconds left. */
-export const atMost = ({ caller, requestId, log, signal }: Call, timeoutMs: number): Call =>
-  createCall({ caller, requestId, log, signal, timeoutMs });
+export const atMost = (call: Call, timeoutMs: number): Call =>
+  callWith({ caller: call.caller, requestId: call.requestId, log: () => call.log, signal: call.signal, timeoutMs });

@@ -130,7 +130,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     if (isMutation && isForgeable(req)) {
       return send(req, res, textResponse(403, 'a page of another origin asks for this; send it as application/json'));
     }
-    const body = route?.rest.method === 'POST' ? (await readBody(req, restBodyLimit)).text : '';
+    const body = route && route.rest.method !== 'GET' ? (await readBody(req, restBodyLimit)).text : '';
     const request = {
       query: new URLSearchParams(query),
       body,

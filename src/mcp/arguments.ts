@@ -1,5 +1,5 @@
 import { backendError } from '../errors.ts';
-import { dryRunName, notABoolean } from '../operations/dryRun.ts';
+import { dryRunName, notABoolean, refuseMisspelt } from '../operations/dryRun.ts';
 import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 
@@ -31,6 +31,7 @@ export function variablesOfArguments(
 
 /** Whether a call is to be told, not done. */
 export function asksDryRun(args: Readonly<Record<string, unknown>>): boolean {
+  refuseMisspelt(Object.keys(args));
   const given = Object.hasOwn(args, dryRunName) ? (args[dryRunName] ?? false) : false;
   const meant = toBoolean(given);
   if (meant === undefined) throw notABoolean(dryRunName, given);

@@ -15,3 +15,19 @@ export const notABoolean = (name: string, value: unknown) =>
   invalidRequest(
     `"${name}" is ${quoted(typeof value === 'string' ? value : JSON.stringify(value))}, it must be true or false`,
   );
+
+/** Whether a name was meant for that, however it is spelt. */
+const isMeant = (name: string) => name.replace(/[-_\s]/g, '').toLowerCase() === dryRunName.toLowerCase();
+
+/** Throws for a dry run that is asked for in other words than these, which nobody would hear. */
+export function refuseMisspelt(names: Iterable<string>): void {
+  for (const name of names) {
+    const isHeard = name.toLowerCase() === dryRunName.toLowerCase();
+    if (isMeant(name) && !isHeard) throw invalidRequest(`${quoted(name)} is not known; write "${dryRunName}"`);
+  }
+}
+
+/** Throws for a dry run that is asked for where nobody looks. */
+export function refuseMisplaced(names: Iterable<string>, wayOut: string): void {
+  for (const name of names) if (isMeant(name)) throw invalidRequest(`${quoted(name)} is not read here; ${wayOut}`);
+}

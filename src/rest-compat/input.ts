@@ -1,5 +1,5 @@
 import { invalidRequest } from '../errors.ts';
-import { dryRunName, notABoolean } from '../operations/dryRun.ts';
+import { dryRunName, notABoolean, refuseMisplaced, refuseMisspelt } from '../operations/dryRun.ts';
 import { jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 import type { Route } from './routes.ts';
@@ -13,13 +13,32 @@ interface Asked {
   readonly dryRun: boolean;
 }
 
-/** What a GET or DELETE asks. */
-export function askedByQuery(route: Route, captured: Readonly<Record<string, string>>, query: URLSearchParams): Asked {
+/** What a GET or DELETE asks; it has a body only by mistake. */
+export function askedByQuery(
+  route: Route,
+  captured: Readonly<Record<string, string>>,
+  query: URLSearchParams,
+  body = '',
+): Asked {
+  if (route.rest.dryRun) {
+    refuseMisspelt(query.keys());
+    refuseMisplaced(namesIn(body), `ask with ?${dryRunName}=true`);
+  }
   const texts = route.rest.dryRun ? query.getAll(dryRunName) : [];
   const wrong = texts.find(text => !/^(true|false)$/i.test(text));
   if (wrong !== undefined) throw notABoolean(dryRunName, wrong);
   const dryRun = texts.some(text => text.toLowerCase() === 'true');
   return { variables: variablesOfQuery(route, captured, query), dryRun };
+}
+
+/** The names of a body that nobody reads. */
+function namesIn(body: string): readonly string[] {
+  try {
+    return Object.keys(JSON.parse(body) ?? {});
+  } catch {
+    // Whatever it is, it names nothing.
+    return [];
+  }
 }
 
 /** The variables of a GET or DELETE: what its path captured, and its query. */
@@ -71,12 +90,20 @@ export function bodyFieldsOf(routes: readonly Route[]): BodyFields {
  * What a POST asks. Field names match without regard to case, the last of a repeated one wins, unknown fields are
  * ignored, a null is a field not sent; known fields are checked for their type also on routes that do not use them.
  */
-export function askedByBody({ operation, rest }: Route, fields: BodyFields, body: string): Asked {
+export function askedByBody(
+  { operation, rest }: Route,
+  fields: BodyFields,
+  body: string,
+  query = new URLSearchParams(),
+): Asked {
+  if (rest.dryRun) refuseMisplaced(query.keys(), `write "${dryRunName}": true into the JSON body`);
   const oneOf = rest.oneOf.length > 0 ? rest.oneOf : requiredOf(operation.variables);
   if (body.trim() === '') throw invalidRequest(`JSON body with "${oneOf[0]}" is required`);
   const sent = new Map<string, unknown>();
   let dryRun: unknown = false;
-  for (const [name, value] of Object.entries(parseObject(body))) {
+  const written = parseObject(body);
+  if (rest.dryRun) refuseMisspelt(Object.keys(written));
+  for (const [name, value] of Object.entries(written)) {
     if (rest.dryRun && name.toLowerCase() === dryRunName.toLowerCase()) dryRun = value ?? false;
     const field = fields.get(name.toLowerCase());
     if (!field || value === null) continue;

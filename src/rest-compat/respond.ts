@@ -84,8 +84,8 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
         const { route, captured } = match;
         const { variables, dryRun } =
           route.rest.method === 'POST'
-            ? askedByBody(route, fields, request.body)
-            : askedByQuery(route, captured, request.query);
+            ? askedByBody(route, fields, request.body, request.query)
+            : askedByQuery(route, captured, request.query, request.body);
         if (!dryRun || !route.rest.dryRun) return await answer(route, variables, request, call);
         const plan = await run(route.rest.dryRun, variables, contextFor(call, new Map()));
         return jsonResponse(200, toJson(plan));

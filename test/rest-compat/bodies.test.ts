@@ -180,3 +180,25 @@ test('of a query parameter the first counts, and what a route does not know is i
   assert.deepEqual(await names('backend=&colour=red'), ['a:1b', 'b:1b']);
   assert.deepEqual(await names('Backend=lemonade'), ['a:1b', 'b:1b']);
 });
+
+test('a dry run that is asked for where or as nobody hears it is refused, not done', () => {
+  const query = new URLSearchParams('dryRun=true');
+  const [load, remove] = [routeOf('loadModel'), routeOf('deleteModel')];
+  const refused = (ask: () => unknown, message: string) =>
+    assert.throws(ask, { code: 'invalid_request', message: `invalid request: ${message}` });
+  refused(
+    () => askedByBody(load, fields, '{"model":"a"}', query),
+    '"dryRun" is not read here; write "dryRun": true into the JSON body',
+  );
+  refused(() => askedByBody(load, fields, '{"model":"a","dry_run":true}'), '"dry_run" is not known; write "dryRun"');
+  refused(
+    () => askedByQuery(remove, { name: 'a' }, new URLSearchParams(), '{"dryRun":true}'),
+    '"dryRun" is not read here; ask with ?dryRun=true',
+  );
+  refused(
+    () => askedByQuery(remove, { name: 'a' }, new URLSearchParams('dry-run=true')),
+    '"dry-run" is not known; write "dryRun"',
+  );
+  assert.equal(askedByQuery(remove, { name: 'a' }, new URLSearchParams(), 'what?').dryRun, false);
+  assert.equal(askedByBody(routeOf('fitCheck'), fields, '{"model":"a"}', query).dryRun, false);
+});
