@@ -1,6 +1,6 @@
 /**
- * The pool that models are served on can grow: a pod that finds no GPUs gets a node, after half a minute. The first zone has none
- * for it, the next one has.
+ * The pool that models are served on can grow: a pod that finds no GPUs gets a node, after half a minute. The pool is tied to
+ * one zone, which has no machine at first; another one would have some.
  */
 import { type KarpenterOptions, karpenterDefinitions, nodeClass, nodePool, type Shape } from '../karpenter.ts';
 import { poolTaint, servingPool, since } from './places.ts';
@@ -41,6 +41,7 @@ export const scalingObjects = (): readonly object[] => [
     labels: servingPool,
     taints: [poolTaint],
     instanceTypes: machines.map(({ type }) => type),
+    zones: [zones[0]],
     since,
   }),
 ];
