@@ -188,7 +188,7 @@ test('in the demo a model for four GPUs waits 25 s for a node, and the node goes
   assert.match(JSON.stringify(gpus()), /"nvidia\.com\/gpu":"0"/);
   await clock.advance(1);
   assert.match(JSON.stringify(gpus()), /"nvidia\.com\/gpu":"4"/);
-  assert.equal(grown()[0]?.metadata.labels?.['topology.kubernetes.io/zone'], second);
+  assert.equal(grown()[0]?.metadata.labels?.['topology.kubernetes.io/zone'], zones[0]);
   cluster.remove('pods', pod.metadata.name, servingNamespace);
   await clock.advance(30_000);
   assert.equal(cluster.list('nodes').length, before);
