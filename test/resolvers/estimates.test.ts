@@ -67,6 +67,13 @@ const table: Record<string, { readonly steps: readonly Step[]; readonly rest: st
   },
   'nobody can tell of one step': { steps: [pulling(40), pending('loading'), ready], rest: undefined },
   'a step failed': { steps: [{ ...pulling(40), state: 'failed' }, pending('loading', learned(60))], rest: undefined },
+  'its runtime crashes again and again': {
+    steps: [
+      { ...pulling(40), state: 'done' },
+      { ...pending('loading', learned(60)), state: 'inProgress', reason: 'CrashLoop' },
+    ],
+    rest: undefined,
+  },
   'it is ready': { steps: [{ ...ready, state: 'done' }], rest: undefined },
   'it has no steps': { steps: [], rest: undefined },
 };

@@ -1,4 +1,4 @@
-import type { Estimate, Step } from '../../domain.ts';
+import type { Estimate, ReasonCode, Step } from '../../domain.ts';
 
 /** How long a serve takes until it is ready, from `at` on. Basis and samples are those of the largest part of it. */
 export interface Remaining extends Estimate {
@@ -15,11 +15,15 @@ const speaking = 0.01;
  * counts as nothing once it takes longer, and weights whose bytes are counted take as long as at their own speed so far.
  *
  * @param now milliseconds since the epoch
- * @returns Undefined when all is done, when a step failed, and when there is no estimate of one.
+ * @returns Undefined when all is done, when a step failed or a runtime crashes again and again, and when there is no estimate
+ *   of one.
  */
 export function remaining(steps: readonly Step[], now: number): Remaining | undefined {
   const left = steps.filter(({ name, state }) => state !== 'done' && name !== 'ready');
-  if (left.length === 0 || steps.some(({ state }) => state === 'failed')) return undefined;
+  const isStuck = steps.some(
+    ({ state, reason }) => state === 'failed' || reason === ('CrashLoop' satisfies ReasonCode),
+  );
+  if (left.length === 0 || isStuck) return undefined;
   const parts = left.flatMap(step => restOf(step, now) ?? []);
   if (parts.length < left.length) return undefined;
   const { basis, samples } = parts.reduce((most, part) => (part.seconds > most.seconds ? part : most));
