@@ -35,10 +35,15 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
 
 /** Those of `argv` but for what makes the gateway that of the world. A document in its cluster registers LM Studio. */
 export function settingsFor(
-  { urls, hub, serving, namespace, kagentNamespace }: World,
+  { urls, hub, serving, cacheAgents, namespace, kagentNamespace }: World,
   argv: readonly string[],
 ): ServeSettings {
-  const usual = ['--listen', usualAddress, '--log-format', 'text', '--kserve-poll-interval', '1s'];
+  const usual = [
+    ...['--listen', usualAddress],
+    ...['--log-format', 'text'],
+    ...['--kserve-poll-interval', '1s'],
+    ...['--kserve-inventory-mode', cacheAgents ? 'daemonset' : 'pod'],
+  ];
   const ours = [
     '--discover=false',
     ...['--backends', 'ollama,lemonade,kserve'],
@@ -47,6 +52,7 @@ export function settingsFor(
     ...['--kserve-hf-endpoint', hub.url],
     ...['--kserve-hf-token-secret', serving.tokenSecret],
     ...['--kserve-discovery-namespace', serving.discoveryNamespace],
+    ...(cacheAgents ? ['--kserve-inventory-agent-port', String(cacheAgents.port)] : []),
     ...['--namespace', namespace],
     ...['--kagent-namespace', kagentNamespace],
   ];

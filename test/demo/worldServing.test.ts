@@ -111,11 +111,12 @@ test('each preset gets the verdict that it is there for', async t => {
 });
 
 test('without a node the pool is judged by the sizes it can grow to', async t => {
-  const { world, ask } = await start(t);
+  const { world, ask, live, rowsOf } = await start(t);
   const { cluster } = world;
   for (const { metadata } of cluster.list('nodes')) {
     if (metadata.labels?.['nvidia.com/gpu.present']) cluster.remove('nodes', metadata.name);
   }
+  await live(async () => (await rowsOf('nodes', 'name')).length === 0, 'they are gone');
   const verdict = async (preset: string) => (await ask('POST /api/v1/models/fit-check', { preset })).json;
   const large = await verdict('mistral-small-24b-x4');
   assert.deepEqual([large.fits, large.instanceType], [true, 'g6.12xlarge']);
