@@ -1,9 +1,9 @@
 /**
  * An emulated DaemonSet of cache agents over an emulated cluster: a pod on each node, those that come later too, which is ready
- * as long as its node is. Every node sees the same volume, and all pods are at the address of this machine: one server
- * answers for all of them.
+ * as long as its node is, and comes again when somebody deletes it. Every node sees the same volume, and all pods are at
+ * the address of this machine: one server answers for all of them.
  */
-import { isRecord, recordOf, timestamp } from './cluster/store/object.ts';
+import { recordOf, timestamp } from './cluster/store/object.ts';
 import type { Change, EmulatedCluster, KubernetesObject } from './cluster.ts';
 import type { Clock } from './host/clock.ts';
 import { document, text } from './host/reply.ts';
@@ -21,7 +21,7 @@ export interface CacheAgentOptions {
   readonly volume: string;
 }
 
-export interface EmulatedCacheAgents extends Pick<Host, 'requests' | 'fault' | 'close'> {
+export interface EmulatedCacheAgents extends Pick<Host, 'requests' | 'close'> {
   /** On which the pods answer. */
   readonly port: number;
 }
@@ -47,54 +47,62 @@ export async function startCacheAgents(cluster: Cluster, options: CacheAgentOpti
     become() {},
   });
   const template = { metadata: { labels }, spec: specOf(claim) };
-  const owner: KubernetesObject = cluster.put({
-    apiVersion: 'apps/v1',
-    kind: 'DaemonSet',
+  const kind = { apiVersion: 'apps/v1', kind: 'DaemonSet' };
+  const daemonSet: KubernetesObject = cluster.put({
+    ...kind,
     metadata: { name, namespace, labels },
     spec: { selector: { matchLabels: labels }, template },
   });
-  /** The pods, by node. */
+  const owner = { ...kind, name, uid: daemonSet.metadata.uid, controller: true };
+  /** Names of the pods, by node. */
   const pods = new Map<string, string>();
   let made = 0;
 
   function noticed({ type, resource, object }: Change) {
-    if (resource === 'nodes') settle(object, type === 'DELETED');
+    const isGone = type === 'DELETED';
+    if (resource === 'nodes' && isGone) leave(object.metadata.name);
+    else if (resource === 'nodes') settle(object);
+    else if (resource === 'pods' && isGone) {
+      const [on] = [...pods].find(([, pod]) => pod === object.metadata.name) ?? [];
+      const node = on === undefined ? undefined : cluster.get<KubernetesObject>('nodes', on);
+      if (on !== undefined) pods.delete(on);
+      if (node) settle(node);
+    }
   }
 
-  function settle(node: KubernetesObject, isGone: boolean) {
+  function leave(node: string) {
+    const pod = pods.get(node);
+    pods.delete(node);
+    if (pod !== undefined) cluster.remove('pods', pod, namespace);
+  }
+
+  function settle(node: KubernetesObject) {
+    if (!isStanding('namespaces', namespace) || !isStanding('daemonsets.apps', name, namespace)) return;
     const on = node.metadata.name;
-    const known = pods.get(on);
-    if (isGone) {
-      pods.delete(on);
-      if (known !== undefined) cluster.remove('pods', known, namespace);
-      return;
-    }
-    const pod = known ?? `${name}-${endingOf(made++)}`;
+    const pod = pods.get(on) ?? `${name}-${endingOf(made++)}`;
     pods.set(on, pod);
     const before = cluster.get<KubernetesObject>('pods', pod, namespace);
-    const isReady = conditionOf(node)?.status === 'True';
-    if (before && isReady === (conditionOf(before)?.status === 'True')) return;
+    if (before && isReady(before) === isReady(node)) return;
     cluster.put({
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: {
-        name: pod,
-        namespace,
-        labels,
-        ownerReferences: [{ apiVersion: 'apps/v1', kind: owner.kind, name, uid: owner.metadata.uid, controller: true }],
-      },
+      metadata: { name: pod, namespace, labels, ownerReferences: [owner] },
       spec: { nodeName: on, ...template.spec },
-      status: statusOf(isReady, timestamp(clock.now())),
+      status: statusOf(isReady(node), timestamp(clock.now())),
     });
   }
 
+  function isStanding(resource: string, name: string, namespace?: string): boolean {
+    const object = cluster.get<KubernetesObject>(resource, name, namespace);
+    return object !== undefined && object.metadata.deletionTimestamp === undefined;
+  }
+
   const unwatch = cluster.watch(noticed);
-  for (const node of cluster.list<KubernetesObject>('nodes')) settle(node, false);
+  for (const node of cluster.list<KubernetesObject>('nodes')) settle(node);
 
   return {
     port: Number(new URL(host.url).port),
     requests: host.requests,
-    fault: host.fault,
     async close() {
       unwatch();
       await host.close();
@@ -123,8 +131,8 @@ const statusOf = (isReady: boolean, at: string) => ({
   conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False', lastTransitionTime: at }],
 });
 
-/** Whether a node or a pod is ready. */
-function conditionOf({ status }: KubernetesObject) {
+/** Of a node or a pod. */
+function isReady({ status }: KubernetesObject): boolean {
   const { conditions } = recordOf(status);
-  return Array.isArray(conditions) ? conditions.filter(isRecord).find(({ type }) => type === 'Ready') : undefined;
+  return Array.isArray(conditions) && conditions.some(each => each.type === 'Ready' && each.status === 'True');
 }
