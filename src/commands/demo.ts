@@ -100,7 +100,7 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
     -d '{"preset": "support-assistant-70b"}'
 
   # Serve a model from the cache: ready in 15 s. qwen2-5-7b-x2 takes a minute: a
-  # new node, and a download whose bytes are told, as the agent there counts them;
+  # new node, and a download whose bytes are told as the agent there counts;
   # qwen3-0-6b-wrong-args crashes, -wrong-image has no image
   curl ${url}/api/v1/models/load \\
     -d '{"preset": "gemma-3-4b-gguf"}'
