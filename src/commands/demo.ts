@@ -33,12 +33,20 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
   await Promise.race([runUntilStopped(served, log), life]);
 }
 
-/** Those of `argv` but for what makes the gateway that of the world. A document in its cluster registers LM Studio. */
+/**
+ * Those of `argv` but for what makes the gateway that of the world. A document in its cluster registers LM Studio. Where there
+ * are agents they are asked, unless `argv` has the inventory mode `pod`.
+ */
 export function settingsFor(
-  { urls, hub, serving, namespace, kagentNamespace }: World,
+  { urls, hub, serving, cacheAgents, namespace, kagentNamespace }: World,
   argv: readonly string[],
 ): ServeSettings {
-  const usual = ['--listen', usualAddress, '--log-format', 'text', '--kserve-poll-interval', '1s'];
+  const usual = [
+    ...['--listen', usualAddress],
+    ...['--log-format', 'text'],
+    ...['--kserve-poll-interval', '1s'],
+    ...['--kserve-inventory-mode', cacheAgents ? 'daemonset' : 'pod'],
+  ];
   const ours = [
     '--discover=false',
     ...['--backends', 'ollama,lemonade,kserve'],
@@ -47,6 +55,7 @@ export function settingsFor(
     ...['--kserve-hf-endpoint', hub.url],
     ...['--kserve-hf-token-secret', serving.tokenSecret],
     ...['--kserve-discovery-namespace', serving.discoveryNamespace],
+    ...(cacheAgents ? ['--kserve-inventory-agent-port', String(cacheAgents.port)] : []),
     ...['--namespace', namespace],
     ...['--kagent-namespace', kagentNamespace],
   ];
@@ -90,8 +99,9 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
   curl ${url}/api/v1/models/fit-check \\
     -d '{"preset": "support-assistant-70b"}'
 
-  # Serve a model from the cache: ready in 15 s. qwen2-5-7b-x2 needs a new node
-  # and takes a minute; qwen3-0-6b-wrong-args crashes, -wrong-image has no image
+  # Serve a model from the cache: ready in 15 s. qwen2-5-7b-x2 takes a minute: a
+  # new node, and a download whose bytes are told as the agent there counts;
+  # qwen3-0-6b-wrong-args crashes, -wrong-image has no image
   curl ${url}/api/v1/models/load \\
     -d '{"preset": "gemma-3-4b-gguf"}'
 

@@ -2,7 +2,7 @@
  * An emulated Karpenter over an emulated cluster, its cloud included. A pod with GPUs that finds no node gets a NodeClaim of the
  * first pool that it fits; the claim asks the cloud for a machine in one zone. The cloud refuses as its script says, and then
  * the next claim asks in the next zone; or there is an instance, which becomes a node stage by stage until its GPUs can
- * be had. A node without pods goes away again. Who puts pods on nodes is somebody else.
+ * be had. A node without pods, but for those of DaemonSets, goes away again. Who puts pods on nodes is somebody else.
  *
  * Pools and classes of nodes are objects of the cluster: see `nodePool` and `nodeClass`. A class that is not ready refuses
  * every claim. NodeClaims of others are left alone.
@@ -258,7 +258,7 @@ export function startKarpenter(cluster: Cluster, { clock = realClock, pace = {},
   /** Whether a node has to stay. */
   function lookAt(machine: Machine) {
     if (!machine.initialized || machine.ending) return;
-    if (promisedTo(machine).length > 0 || podsOn(machine).some(isAlive)) {
+    if (promisedTo(machine).length > 0 || podsOn(machine).some(isKeeping)) {
       machine.idle?.abort();
       machine.idle = undefined;
     } else if (!machine.idle) {
@@ -304,4 +304,7 @@ export function startKarpenter(cluster: Cluster, { clock = realClock, pace = {},
 const isAborted = (error: unknown) => error instanceof Error && error.name === 'AbortError';
 const uidOf = ({ metadata }: KubernetesObject) => metadata.uid ?? '';
 const isAlive = ({ status }: WaitingPod) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+/** Those of DaemonSets go with their node. */
+const isKeeping = (pod: WaitingPod) =>
+  isAlive(pod) && !pod.metadata.ownerReferences?.some(({ kind }) => kind === 'DaemonSet');
 const isOn = ({ node }: Machine, { spec }: WaitingPod) => node !== undefined && spec.nodeName === node;

@@ -6,6 +6,7 @@
  * finds no GPUs gets another node, and what is served there comes up as in a real one, or fails as scripted. What is pulled
  * and loaded on hosts, and served in the cluster, becomes known to agents, as kagent says two seconds later.
  */
+import { type EmulatedCacheAgents, startCacheAgents } from './cacheAgents.ts';
 import { type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { type EmulatedHub, library, startHub } from './hub.ts';
@@ -31,6 +32,8 @@ export interface World extends AsyncDisposable {
   readonly cluster: EmulatedCluster;
   /** What runs Jobs there, and has the volume of the cache. */
   readonly kubelet: EmulatedKubelet;
+  /** What tells on each node what is in the cache; absent where a recording is played, which has its own nodes. */
+  readonly cacheAgents: EmulatedCacheAgents | undefined;
   /** Where models come from that are served there. */
   readonly hub: EmulatedHub;
   /** Where discovery begins, and the Secret with the token for the Hub. */
@@ -62,6 +65,7 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const volumes = { [serving.cacheVolume]: serving.cached };
   const kubelet = startKubelet(cluster, { clock, volumes, ...serving.pace });
+  const cacheAgents = replay ? undefined : await startCacheAgents(cluster, { clock, kubelet, ...serving.cachePlace });
   // What is played from a recording is moved by nobody else.
   const machinery = replay
     ? []
@@ -96,6 +100,7 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
     urls: { ollama: ollama.url, lemonade: lemonade.url, lmstudio: lmstudio.url },
     cluster,
     kubelet,
+    cacheAgents,
     hub,
     serving: { discoveryNamespace: serving.presetNamespace, tokenSecret: serving.tokenSecret },
     namespace,
@@ -125,7 +130,7 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
       kagent.stop();
       for (const each of machinery) each.stop();
       kubelet.stop();
-      await Promise.all([ollama, lemonade, lmstudio, hub, cluster].map(server => server.close()));
+      await Promise.all([ollama, lemonade, lmstudio, hub, cluster, cacheAgents].map(server => server?.close()));
     },
   };
 }

@@ -53,6 +53,17 @@ export interface HttpOptions {
   readonly endpoint: string;
   /** Sent with every request as `Authorization: Bearer`; blank is none. */
   readonly apiToken?: string | undefined;
+  /** Absent: its own. */
+  readonly connections?: Connections | undefined;
+}
+
+/**
+ * Connections to servers, shared by clients. Two pools for each server, so that downloads which hold their connection for
+ * hours never keep a health check waiting. A connection that nobody uses closes after seconds, and a pool with its last one.
+ */
+export interface Connections {
+  readonly quick: Agent;
+  readonly patient: Agent;
 }
 
 /** Below the ten seconds a request has, so that a hanging host costs its own rows and not the answer. */
@@ -67,15 +78,17 @@ const refusalLimit = 64 * 1024;
 const timeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 const connectTimeoutMs = 5_000;
 
+export function createConnections(): Connections {
+  const pools = (connections: number) => new Agent({ ...timeouts, connections, connectTimeout: connectTimeoutMs });
+  return { quick: pools(8), patient: pools(32) };
+}
+
 /** Throws `invalid_request` for a token that cannot be sent. */
 export function createHttp({ kind, product, endpoint, ...options }: HttpOptions): HttpClient {
   const apiToken = options.apiToken?.trim() ?? '';
   if (/[^\x21-\x7e]/.test(apiToken))
     throw invalidRequest(`the API token for ${kind} has a blank, a line break or a foreign character in it`);
-  // Two pools, so that downloads which hold their connection for hours never keep a health check waiting.
-  const pool = (connections: number) => new Agent({ ...timeouts, connections, connectTimeout: connectTimeoutMs });
-  const quick = pool(8);
-  const patient = pool(32);
+  const { quick, patient } = options.connections ?? createConnections();
   const { origin, pathname } = new URL(endpoint);
   const base = pathname === '/' ? '' : pathname;
 

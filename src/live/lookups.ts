@@ -91,9 +91,10 @@ export function lookups<T, W, R>(
       busy--;
       queue.shift()?.();
       looking.delete(key);
-      if (!wantedNow().has(key)) return;
+      if (!wantedNow().has(key)) return wait();
       const before = entries.get(key)?.found;
       entries.set(key, { found, at: Date.now() });
+      wait();
       if (isSame(before, found)) return;
       show();
       tell();
@@ -103,7 +104,8 @@ export function lookups<T, W, R>(
   }
 
   function onChange(): void {
-    void lookAround().then(wait);
+    void lookAround();
+    wait();
     tell();
   }
 
@@ -113,11 +115,12 @@ export function lookups<T, W, R>(
     listeners.notify();
   }
 
-  /** For what gets stale while somebody listens. */
+  /** For what gets stale while somebody listens; one that takes its time keeps no other from being looked at. */
   function wait(): void {
     clearTimeout(timer);
     if (!stop) return;
-    const next = Math.min(...[...entries.values()].map(dueAt), Number.POSITIVE_INFINITY);
+    const known = [...entries].flatMap(([key, entry]) => (looking.has(key) ? [] : dueAt(entry)));
+    const next = Math.min(...known, Number.POSITIVE_INFINITY);
     if (next < Number.POSITIVE_INFINITY) timer = setTimeout(onChange, Math.max(0, next - Date.now())).unref();
   }
 

@@ -15,8 +15,8 @@ interface GraphAnswer {
 }
 
 /** The demo, as clients of its gateway see what it serves in the cluster. */
-async function start(t: TestContext) {
-  const demo = await startDemo(t, '--kserve-poll-interval', '20ms');
+async function start(t: TestContext, ...flags: string[]) {
+  const demo = await startDemo(t, '--kserve-poll-interval', '20ms', ...flags);
   const ask = (line: string, body?: unknown): Promise<RestAnswer> => rest(demo.url, line, { body });
   /** The items of a list of the graph. */
   async function rowsOf(list: 'models' | 'loadedModels' | 'nodes', fields: string) {
@@ -41,14 +41,14 @@ async function start(t: TestContext) {
   const directory = (name: string) => demo.world.kubelet.content(cacheVolume).find(({ dir }) => dir === name);
   const jobNames = () =>
     demo.world.cluster.list('jobs.batch', servingNamespace).map(({ metadata }) => metadata.name.slice(0, 8));
-  return { ...demo, live, ask, rowsOf, models, isCached, directory, jobNames };
+  return { ...demo, live, always: demo.live, ask, rowsOf, models, isCached, directory, jobNames };
 }
 
 test('the cluster shows its nodes, its presets, and the models that are cached or served', async t => {
   const { rowsOf, models, ask } = await start(t);
-  const fields = 'name eligible eligibilityReason gpuCount reservedBytes cache { claim models shared }';
+  const fields = 'name eligible eligibilityReason gpuCount reservedBytes cache { claim models shared inventory }';
   const nodes = await rowsOf('nodes', fields);
-  const cache = { claim: 'hf-cache', models: 3, shared: true };
+  const cache = { claim: 'hf-cache', models: 3, shared: true, inventory: 'daemonset' };
   const reserved = Math.round(20.3 * 2 ** 30);
   assert.deepEqual(nodes, [
     { name: 'gpu-l4-a', eligible: true, eligibilityReason: null, gpuCount: 1, reservedBytes: 0, cache },
@@ -111,11 +111,12 @@ test('each preset gets the verdict that it is there for', async t => {
 });
 
 test('without a node the pool is judged by the sizes it can grow to', async t => {
-  const { world, ask } = await start(t);
+  const { world, ask, live, rowsOf } = await start(t);
   const { cluster } = world;
   for (const { metadata } of cluster.list('nodes')) {
     if (metadata.labels?.['nvidia.com/gpu.present']) cluster.remove('nodes', metadata.name);
   }
+  await live(async () => (await rowsOf('nodes', 'name')).length === 0, 'they are gone');
   const verdict = async (preset: string) => (await ask('POST /api/v1/models/fit-check', { preset })).json;
   const large = await verdict('mistral-small-24b-x4');
   assert.deepEqual([large.fits, large.instanceType], [true, 'g6.12xlarge']);
@@ -134,8 +135,8 @@ test('the Hub is searched with the token of the cluster, and hits know their pre
   ]);
 });
 
-test('a pull is followed until its model is cached, and a deletion takes it away', async t => {
-  const { url, live, ask, isCached, directory, jobNames } = await start(t);
+async function pullAndDelete(t: TestContext, mode: string) {
+  const { url, live, ask, isCached, directory, jobNames } = await start(t, '--kserve-inventory-mode', mode);
   const pull = await ask('POST /api/v1/models/pull', { backend: 'kserve', model: pulled });
   assert.equal(pull.status, 202);
   const { id } = pull.json.job;
@@ -188,6 +189,44 @@ test('a pull is followed until its model is cached, and a deletion takes it away
   assert.equal(directory(pulled), undefined);
   await live(async () => !(await isCached(pulled)()), 'it is listed no more');
   await live(() => jobNames().every(name => name === 'mm-pull-'), 'what looked and removed is gone');
+}
+
+for (const mode of ['daemonset', 'pod']) {
+  test(`a pull is followed until its model is cached, and a deletion takes it away (${mode})`, t =>
+    pullAndDelete(t, mode));
+}
+
+test('a model that is downloaded when it is served tells how much is there', async t => {
+  const preset = 'qwen2-5-7b-x2';
+  const { url, always, ask, directory } = await start(t);
+  const query = `subscription { serve(model: "${preset}", backend: "kserve") {
+    serve { phase steps { name message bytesCompleted bytesTotal } } } }`;
+  const stream = await openStream(`${url}/graphql`, { query });
+  const seen: { phase: string; message: string | null; bytesCompleted: number | null; bytesTotal: number }[] = [];
+  const following = (async () => {
+    while (seen.at(-1)?.phase !== 'READY') {
+      const { serve } = (await stream.nextPayload('the serve')).data.serve;
+      const step = serve?.steps.find(({ name }: { name: string }) => name === 'DOWNLOADING_WEIGHTS');
+      if (step) seen.push({ ...step, phase: serve.phase });
+    }
+  })();
+  assert.equal((await ask('POST /api/v1/models/load', { preset, backend: 'kserve' })).status, 200);
+  const completed = () => seen.at(-1)?.bytesCompleted ?? 0;
+  for (const part of [0.2, 0.6]) {
+    const bytes = 14.2 * 2 ** 30 * part;
+    await always(() => (directory(preset)?.bytes ?? 0) > bytes, `${part} is downloaded`);
+    await eventually(() => completed() > bytes, `${part} is told`);
+    assert.match(seen.at(-1)?.message ?? '', /: \d+\.\d GiB of 14\.2 GiB$/);
+  }
+  await always(() => seen.at(-1)?.phase === 'READY', 'it is ready');
+  await following;
+  stream.leave();
+  const counted = seen.flatMap(({ bytesCompleted }) => bytesCompleted ?? []);
+  assert.deepEqual(
+    counted,
+    counted.toSorted((a, b) => a - b),
+  );
+  assert.ok(seen.every(({ bytesCompleted, bytesTotal }) => (bytesCompleted ?? 0) <= bytesTotal));
 });
 
 test('what is served is not deleted, and what does not fit or is an image is not pulled', async t => {

@@ -89,6 +89,19 @@ test('a failure costs its own entry, and is tried again', async t => {
   stop();
 });
 
+test('one that takes its time keeps no other from being looked up again', async t => {
+  const { time, names, looked, source } = looking(t, (_, name) =>
+    name === 'slow' ? new Promise<string>(() => {}) : Promise.resolve(name),
+  );
+  const stop = source.subscribe(() => {});
+  names.set(['slow', 'a']);
+  await settled();
+  await time.pass(staleMs);
+  await time.pass(staleMs);
+  assert.deepEqual(looked, ['slow', 'a', 'a', 'a']);
+  stop();
+});
+
 test('at most eight are looked up at once, and all of them in the end', async t => {
   const open: (() => void)[] = [];
   const { names, source, shown } = looking(t, async (_, name) => {

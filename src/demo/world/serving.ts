@@ -35,6 +35,9 @@ export const hubTokens = { [token]: openedByToken };
 /** How fast the nodes are: a pod takes a moment, and a large model a while. */
 export const pace = { startMs: 1_500, workMs: 500, bytesPerSecond: 0.6 * GB, progressMs: 2_000 };
 
+/** Where its cache is, which all nodes share. */
+export const cachePlace = { namespace: servingNamespace, claim: cacheClaim, volume: cacheVolume };
+
 /** Pulled in every round, and deleted again at its end. */
 export const pulled = 'support-assistant-8b';
 

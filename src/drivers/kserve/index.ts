@@ -22,6 +22,7 @@ import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
 import { parseReference } from './hub/reference.ts';
 import { createHub, type Hub } from './hub.ts';
+import { createAgents } from './inventory/agent.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
@@ -77,7 +78,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
   const world = createWorld({ watches, call, flags, registered, discovery, log });
   const place = { backend: name, target };
   const { settings, nodesSoon, surroundings: around } = world;
-  const inventory = createInventory({ client, watches, around, settings, nodes: nodesSoon, call, ...place });
+  const agents = createAgents({ watches });
+  const inventory = createInventory({ client, watches, around, settings, nodes: nodesSoon, agents, call, ...place });
   const downloads = createDownloads({ client, watches, settings, changed: inventory.invalidate });
   const hub =
     options.hub ??
@@ -158,7 +160,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = loadedModels({ world, client, watches, call, place });
+  const loaded = loadedModels({ world, client, watches, agents, call, place });
 
   const questions = createQuestions({
     backend: name,

@@ -8,7 +8,7 @@ import { derive } from '../../live/derive.ts';
 import { createListeners, type Source, unlessAborted } from '../../live/source.ts';
 import type { RemovePlan } from '../driver.ts';
 import type { CacheContent } from './fit.ts';
-import { countByAgent, placeWords } from './inventory/agent.ts';
+import { type Agents, placeWords } from './inventory/agent.ts';
 import { createCacheIndex } from './inventory/cacheIndex.ts';
 import { createCounts, type PlaceCount } from './inventory/counts.ts';
 import { type Count, holdsModel } from './inventory/entry.ts';
@@ -43,6 +43,8 @@ export interface InventoryOptions extends JobCluster {
   readonly around: Source<CacheSurroundings>;
   readonly settings: Source<KserveSettings>;
   readonly nodes: Source<readonly KubernetesObject[]>;
+  /** For the inventory mode daemonset. */
+  readonly agents: Agents;
   /** The gateway's own, for what nobody asked for. */
   readonly call: Call;
 }
@@ -84,7 +86,7 @@ export interface Inventory extends Source<CacheView> {
 const removalOutputLimit = 64 * 1024;
 
 export function createInventory(options: InventoryOptions): Inventory {
-  const { client, watches, around, settings, nodes, call: own, backend, target } = options;
+  const { client, watches, around, settings, nodes, agents, call: own, backend, target } = options;
   const cluster: JobCluster = { client, watches };
   const counts = createCounts({ around, nodes, count, call: own });
   const index = createCacheIndex({ client, watches, settings, call: own });
@@ -100,7 +102,7 @@ export function createInventory(options: InventoryOptions): Inventory {
 
   function count(call: Call, settings: KserveSettings, node: string | undefined): Promise<Count> {
     return settings.inventory.mode === 'daemonset'
-      ? countByAgent(cluster, call, settings, node)
+      ? agents.count(call, settings, node)
       : countByPod(cluster, call, settings, node);
   }
 

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { startHub } from '../../../src/demo/hub.ts';
 import type { PullProgress } from '../../../src/domain.ts';
 import { createDownloads } from '../../../src/drivers/kserve/downloads.ts';
+import { createAgents } from '../../../src/drivers/kserve/inventory/agent.ts';
 import { type CacheSurroundings, createInventory } from '../../../src/drivers/kserve/inventory.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { createCell } from '../../../src/live/cell.ts';
@@ -89,6 +90,7 @@ test('a model is downloaded, counted, listed and removed again; and a stall is t
   const location = locationOf(settings, 'cache-pinned.yaml');
   const inventory = createInventory({
     ...lab,
+    agents: createAgents(lab),
     backend: 'kserve',
     target: undefined,
     around: createCell<CacheSurroundings>({ settings, presets: [], served: [], location }),

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createCall } from '../../../src/call.ts';
 import type { KserveFlags } from '../../../src/config/kserve.ts';
+import { createAgents } from '../../../src/drivers/kserve/inventory/agent.ts';
 import { scanScript } from '../../../src/drivers/kserve/inventory/scripts.ts';
 import { type CacheSurroundings, createInventory } from '../../../src/drivers/kserve/inventory.ts';
 import { servedModels } from '../../../src/drivers/kserve/serving/served.ts';
@@ -30,6 +31,7 @@ function inventoryOn(lab: JobLab, claim = 'cache-pinned.yaml', flags: Partial<Re
   const around = createCell<CacheSurroundings>({ settings, presets, served, location: locationOf(settings, claim) });
   const inventory = createInventory({
     ...lab,
+    agents: createAgents(lab),
     backend: 'kserve',
     target: undefined,
     around,

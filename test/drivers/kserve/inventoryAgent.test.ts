@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createCall } from '../../../src/call.ts';
 import { startCacheAgent } from '../../../src/commands/cacheAgent.ts';
-import { countByAgent } from '../../../src/drivers/kserve/inventory/agent.ts';
+import { createAgents } from '../../../src/drivers/kserve/inventory/agent.ts';
 import type { GatewayError } from '../../../src/errors.ts';
 import { silent } from '../../support/gateway.ts';
 import { answer, failure, type Script, serve } from '../scripted.ts';
@@ -37,7 +37,7 @@ async function countOf(t: TestContext, script: Script, timeoutMs = 5_000) {
   const { endpoint } = await serve(t, script);
   agentPod(lab);
   const call = createCall({ log: silent, timeoutMs });
-  return await countByAgent(lab, call, settingsFor(new URL(endpoint).port), 'spark-01');
+  return await createAgents(lab).count(call, settingsFor(new URL(endpoint).port), 'spark-01');
 }
 
 test('a real agent is found on its node, and asked', async t => {
@@ -54,7 +54,7 @@ test('a real agent is found on its node, and asked', async t => {
     await using lab = await startLab();
     if (node) agentPod(lab, { name: 'agent-0', node: 'rack-07', podIP: '127.0.0.2' });
     agentPod(lab);
-    const { entries, warnings } = await countByAgent(lab, lab.call, settingsFor(port), node);
+    const { entries, warnings } = await createAgents(lab).count(lab.call, settingsFor(port), node);
     assert.deepEqual(
       entries.map(({ dir, bytes, files, hasModel }) => [dir, bytes, files, hasModel]),
       [['nova-4b', 2, 1, true]],
@@ -75,7 +75,9 @@ test('the answer of the fixture is read', async t => {
 test('without a ready agent it says what was looked for', async () => {
   await using lab = await startLab();
   const words = async (node: string | undefined) => {
-    const { code, message } = (await failure(countByAgent(lab, lab.call, settingsFor(8081), node))) as GatewayError;
+    const { code, message } = (await failure(
+      createAgents(lab).count(lab.call, settingsFor(8081), node),
+    )) as GatewayError;
     assert.equal(code, 'unavailable');
     return message;
   };
@@ -160,6 +162,6 @@ test('an agent that never answers costs the time there is', async t => {
 test('an agent at an address of IPv6 is dialled there', async () => {
   await using lab = await startLab();
   agentPod(lab, { podIP: '::1' });
-  const error = await failure(countByAgent(lab, lab.call, settingsFor(9), 'spark-01'));
+  const error = await failure(createAgents(lab).count(lab.call, settingsFor(9), 'spark-01'));
   assert.match(error.message, /http:\/\/\[::1\]:9/);
 });

@@ -1,33 +1,38 @@
-/** Asking the agent on a node what is in the cache there. */
+/** Asking the agents on nodes what is in the cache there. */
 import type { Call } from '../../../call.ts';
 import { GatewayError, unavailable } from '../../../errors.ts';
 import { pods } from '../../../kubernetes/resource.ts';
 import { located, type Watches } from '../../../kubernetes/watches.ts';
-import { answerWords, createHttp, documentIn, isSuccess, oneLine } from '../../http.ts';
+import { answerWords, createConnections, createHttp, documentIn, isSuccess, oneLine } from '../../http.ts';
 import { type Fields, isFields, textOf, timeOf, wholeNumber } from '../jobs/fields.ts';
 import { type PodView, readPod } from '../jobs/pod.ts';
 import type { KserveSettings } from '../settings.ts';
 import { type CacheEntry, type Count, dateOf, printable, readMarker, sortedEntries } from './entry.ts';
 
-/** Throws a `GatewayError` that names the agent, or says that there is none. */
-export async function countByAgent(
-  { watches }: { readonly watches: Watches },
-  call: Call,
-  settings: KserveSettings,
-  node: string | undefined,
-): Promise<Count> {
-  const pod = await findAgent(watches, call, settings, node);
-  const who = `cache-agent ${pod.name} on ${pod.node ?? placeWords(node)}`;
-  const endpoint = `http://${pod.ip?.includes(':') ? `[${pod.ip}]` : pod.ip}:${settings.inventory.agentPort}`;
-  const http = createHttp({ kind: who, product: 'the agent', endpoint });
-  const budgetMs = settings.inventory.timeout;
-  const answer = await http.document(call, { method: 'GET', path: '/inventory', budgetMs });
-  if (!isSuccess(answer.status)) {
-    throw new GatewayError('backend_error', `${who}: HTTP ${answer.status}: ${oneLine(answer.text)}`);
-  }
-  const count = readInventory(documentIn(answer));
-  if (!count) throw new GatewayError('backend_error', `${who}: no inventory but ${answerWords(answer)}`);
-  return count;
+export interface Agents {
+  /** Throws a `GatewayError` that names the agent, or says that there is none. */
+  count(call: Call, settings: KserveSettings, node: string | undefined): Promise<Count>;
+}
+
+/** They are asked again and again while something downloads, so all questions share their connections. */
+export function createAgents({ watches }: { readonly watches: Watches }): Agents {
+  const connections = createConnections();
+  return {
+    async count(call, settings, node) {
+      const pod = await findAgent(watches, call, settings, node);
+      const who = `cache-agent ${pod.name} on ${pod.node ?? placeWords(node)}`;
+      const endpoint = `http://${pod.ip?.includes(':') ? `[${pod.ip}]` : pod.ip}:${settings.inventory.agentPort}`;
+      const http = createHttp({ kind: who, product: 'the agent', endpoint, connections });
+      const budgetMs = settings.inventory.timeout;
+      const answer = await http.document(call, { method: 'GET', path: '/inventory', budgetMs });
+      if (!isSuccess(answer.status)) {
+        throw new GatewayError('backend_error', `${who}: HTTP ${answer.status}: ${oneLine(answer.text)}`);
+      }
+      const count = readInventory(documentIn(answer));
+      if (!count) throw new GatewayError('backend_error', `${who}: no inventory but ${answerWords(answer)}`);
+      return count;
+    },
+  };
 }
 
 export const placeWords = (node: string | undefined) => node ?? 'any node';

@@ -13,23 +13,24 @@ import { optional } from '../../../live/optional.ts';
 import { passed } from '../../../live/passed.ts';
 import type { Source } from '../../../live/source.ts';
 import { warm } from '../estimates/lesson.ts';
-import { countByAgent } from '../inventory/agent.ts';
-import type { CacheEntry } from '../inventory/entry.ts';
+import type { Agents } from '../inventory/agent.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import type { KserveSettings } from '../settings.ts';
 import { eventView, latestOf } from '../timeline/events.ts';
 import { nodeOf, restartsOf, speakingPods } from '../timeline/pod.ts';
 import { nominatedClaim, poolOfClaim } from '../timeline/scheduling/nomination.ts';
-import { deathOf, downloadsOn, isUnplaced, type LogQuestion, momentsOf } from '../timeline/wanted.ts';
+import { deathOf, isUnplaced, type LogQuestion, momentsOf } from '../timeline/wanted.ts';
 import { type ServeFacts, type Timeline, timeline } from '../timeline.ts';
 import type { Surroundings, World } from '../world.ts';
 import { llmInferenceServices, presetOf, servingPods } from './served.ts';
+import { downloadedBytes } from './serves/bytes.ts';
 import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } from './serves/karpenter.ts';
 
 export interface ServesOptions {
   readonly world: World;
   readonly client: Pick<KubernetesClient, 'logs'>;
   readonly watches: Watches;
+  readonly agents: Agents;
   /** The gateway's own. */
   readonly call: Call;
 }
@@ -60,7 +61,7 @@ export const createServes = (options: ServesOptions): Source<Serves> =>
 
 type Objects = readonly KubernetesObject[];
 
-function servesBy({ world, client, watches, call }: ServesOptions, settings: KserveSettings): Source<Serves> {
+function servesBy({ world, client, watches, agents, call }: ServesOptions, settings: KserveSettings): Source<Serves> {
   const { namespace, gpuResource, scaleUpTimeout } = settings;
   const watch = (resource: Resource, selection = {}): Source<Objects> => watches.of(call, located(resource), selection);
   const part = (resource: Resource, selection = {}) => optional(watch(resource, selection), patienceMs);
@@ -82,14 +83,7 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
     retryMs: logRetryMs,
     call,
   });
-  const agents = lookups<Objects, string, readonly CacheEntry[]>(speaking, {
-    wanted: pods => new Map(settings.inventory.mode === 'daemonset' ? pods.flatMap(downloadNode) : []),
-    look: async (call, node) => (await countByAgent({ watches }, call, settings, node)).entries,
-    timeoutMs: patienceMs,
-    staleMs: settings.pollInterval,
-    retryMs: settings.pollInterval,
-    call,
-  });
+  const bytes = downloadedBytes({ pods: speaking, around: world.surroundings, agents, settings, patienceMs, call });
 
   const tell = createTeller({ gpuResource, scaleUpTimeout });
   type Parts = [
@@ -100,7 +94,7 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
     Karpenter,
     Surroundings,
     ReadonlyMap<string, Read<string>>,
-    ReadonlyMap<string, Read<readonly CacheEntry[]>>,
+    ReadonlyMap<string, number>,
     number,
   ];
   return derive<Parts, Serves>(
@@ -112,10 +106,10 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
       karpenter,
       world.surroundings,
       logs,
-      agents,
+      bytes,
       passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout))),
     ],
-    ([objects, servers, events, nodes, karpenter, around, logs, agents], before) => {
+    ([objects, servers, events, nodes, karpenter, around, logs, bytes], before) => {
       const told = tell({
         objects: objects.value ?? [],
         pods: readOf(servers),
@@ -124,18 +118,13 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
         karpenter: karpenter.value ?? unreadKarpenter,
         around: around.value,
         logs: logs.value ?? new Map(),
-        agents: agents.value ?? new Map(),
+        bytes: bytes.value ?? new Map(),
       });
       const same = before && before.size === told.size && [...told].every(([name, each]) => before.get(name) === each);
       return same ? before : told;
     },
   );
 }
-
-const downloadNode = (pod: KubernetesObject): [string, string][] => {
-  const node = downloadsOn(pod);
-  return node === undefined ? [] : [[node, node]];
-};
 
 /** Everything that serves are told from, as it was last read. */
 interface Scene {
@@ -146,7 +135,8 @@ interface Scene {
   readonly karpenter: Karpenter;
   readonly around: Surroundings | undefined;
   readonly logs: ReadonlyMap<string, Read<string>>;
-  readonly agents: ReadonlyMap<string, Read<readonly CacheEntry[]>>;
+  /** Of weights on their node, by the uid of the pod that downloads them. */
+  readonly bytes: ReadonlyMap<string, number>;
 }
 
 /** Tells each serve from its own part of the scene, and again only when that part changed or its time came. */
@@ -208,7 +198,6 @@ function subjectsIn(scene: Scene, settings: ServeFacts['settings'], now: number)
     const death = pod && deathOf(pod);
     const served = servedOf.get(name);
     const node = nodeOf(pod);
-    const agent = node === undefined ? undefined : scene.agents.get(node);
     const facts: ServeFacts = {
       object,
       pods: narrowed(scene.pods, () => (pod ? [pod] : [])),
@@ -219,7 +208,7 @@ function subjectsIn(scene: Scene, settings: ServeFacts['settings'], now: number)
       cache,
       settings,
       weightsBytes: served && presetOf(served, around?.presets ?? [])?.weightsBytes,
-      bytesOnNode: agent && 'value' in agent ? agent.value.find(({ dir }) => dir === name)?.bytes : undefined,
+      bytesOnNode: scene.bytes.get(pod?.metadata.uid ?? ''),
     };
     const moments = pod ? momentsOf(pod, settings.scaleUpTimeout).filter(moment => moment <= now) : [];
     return { facts, now, moment: Math.max(0, ...moments) };

@@ -53,13 +53,19 @@ export interface PodView {
 export function speakingPods(pods: readonly KubernetesObject[]): ReadonlyMap<string, KubernetesObject> {
   const best = new Map<string, { readonly rank: number; readonly pod: KubernetesObject }>();
   for (const pod of pods) {
-    const { labels, deletionTimestamp } = pod.metadata;
-    const object = labels?.['app.kubernetes.io/name'];
-    if (object === undefined || labels?.['app.kubernetes.io/part-of'] !== 'llminferenceservice') continue;
+    const { deletionTimestamp } = pod.metadata;
+    const object = servedBy(pod);
+    if (object === undefined) continue;
     const rank = (deletionTimestamp === undefined ? 2 : 0) + (nodeOf(pod) ? 1 : 0);
     if (rank >= (best.get(object)?.rank ?? 0)) best.set(object, { rank, pod });
   }
   return new Map([...best].map(([object, { pod }]) => [object, pod]));
+}
+
+/** The object that a pod serves. */
+export function servedBy({ metadata: { labels } }: KubernetesObject): string | undefined {
+  const isServing = labels?.['app.kubernetes.io/part-of'] === 'llminferenceservice';
+  return isServing ? labels['app.kubernetes.io/name'] : undefined;
 }
 
 /** Where a pod is. */
