@@ -41,6 +41,15 @@ test('secrets in text are masked, and masked twice is masked once', () => {
   }
 });
 
+test('words without end are no reason to stop: a chat template in an argument, a tensor in a log', () => {
+  const began = performance.now();
+  for (const word of ['x', 'a.', 'a-', 'a+', 'token', 'eyJ-aaaaaaa', 'token=[', '://', 'a@']) {
+    masked(word.repeat(200_000 / word.length));
+  }
+  // Tried anew at every letter, each of them would take a minute.
+  assert.ok(performance.now() - began < 5_000);
+});
+
 test('what is around a secret stays', () => {
   assert.equal(masked('vllm serve --api-key p1anted --port 8000'), 'vllm serve --api-key *** --port 8000');
   assert.equal(masked('https://x.example/a?token=p1anted&y=1'), 'https://x.example/a?token=***&y=1');
