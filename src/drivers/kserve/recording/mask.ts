@@ -3,10 +3,10 @@
 export const mask = '***';
 
 /** What the name of a secret ends with: `HF_TOKEN`, `--api-key`, `clientSecret`, `authorization`. */
-const ending = '(?:token|secret|passwd|password|key|authorization|credentials?|signature)';
+const ending = '(?:token|secret|pass|passwd|password|passphrase|key|authorization|cookie|credentials?|signature|sig)';
 /** The name of a field that holds one. A bare `key`, and the key of a topology, name something else. */
 const fieldName =
-  /(?:token|secret|passwd|password|authorization|credentials?|(?:api|access|private|secret|signing)[-_]?key)$/i;
+  /(?:token|secret|passwd|password|passphrase|authorization|cookie|credentials?|(?:api|access|private|secret|signing)[-_]?key)$/i;
 
 const quoted = String.raw`\\?"(?:[^"\\]|\\(?!"))*\\?"|\\?'[^']*\\?'`;
 /** In brackets, in quotes, after the word for its kind, or to the end of the word. */
@@ -22,9 +22,10 @@ const rules: readonly (readonly [RegExp, string | ((found: string) => string)])[
   // --name value
   [new RegExp(String.raw`(^|[\s"'])(--?[\w-]*${ending})\s+(?!-)${value}`, 'gi'), `$1$2 ${mask}`],
   [/\b(bearer)\s+[^\s"',;]+/gi, `$1 ${mask}`],
+  [/\b(basic)\s+[A-Za-z0-9+/]{12,}=*/gi, `$1 ${mask}`],
   [/\bhf_[A-Za-z0-9][\w-]{3,}/g, `hf_${mask}`],
   [/\bsk-[A-Za-z0-9][\w-]{3,}/g, `sk-${mask}`],
-  [/\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-)[\w-]{8,}/g, mask],
+  [/\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-|nvapi-|AIza)[\w-]{8,}/g, mask],
   [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, mask],
   // JSON web tokens
   [/eyJ[\w-]*(?:\.[\w-]*)*/g, found => (/^[^.]{9,}\.[^.]+\./.test(found) ? mask : found)],
