@@ -124,7 +124,10 @@ export async function wireNow(
   }
 }
 
-/** Has everything go that a reference means, with what agents know it by. Does not wait until it is gone. */
+/**
+ * Has everything go that a reference means, with what agents know it by. Does not wait until it is gone. Throws why something
+ * of it stays, when all that goes has been seen to.
+ */
 export async function unserveModel(
   actions: Actions,
   call: Call,
@@ -134,11 +137,15 @@ export async function unserveModel(
   let inventory: InventoryRefresh = { refreshing: false, reason: 'the answer was due before the cache was looked at' };
   const work = outliving(call, changeMs);
   const going = (async () => {
-    inventory = (await driver.unserve?.(work, plan)) ?? { refreshing: false };
-    for (const { resource: object, name: model } of plan.serving)
+    const unserved = await driver.unserve?.(work, plan);
+    if (!unserved) throw new Error(`${backend.name} has no way to have go what it planned`);
+    inventory = unserved.inventory;
+    const gone = { serving: unserved.gone };
+    for (const { resource: object, name: model } of gone.serving)
       work.log.info({ backend: backend.name, model, object }, 'model unloaded');
-    endLoads(actions, backend, plan);
-    await unwireGone(actions, work, backend, plan);
+    endLoads(actions, backend, gone);
+    await unwireGone(actions, work, backend, gone);
+    if (unserved.failure) throw unserved.failure;
   })().finally(backend.changed);
   await isLate(going, call);
   return inventory;
