@@ -219,6 +219,26 @@ test('when only some of what serves a model can go, those lose their jobs, and a
   assert.equal((await jobEnd(world.gateway, world.jobs()[0]?.id ?? '')).phase, 'cancelled');
 });
 
+test('an unload that overtakes the wiring of a load leaves nothing of it', async () => {
+  const wiring = fakeWiring();
+  const { wire } = wiring;
+  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  wiring.wire = async (...asked) => {
+    begun.resolve();
+    await may.promise;
+    return wire(...asked);
+  };
+  await using world = await serving({ wiring });
+  const loading = world.load({ model: nova });
+  await begun.promise;
+  assert.equal((await world.send('POST models/unload', { model: nova })).status, 200);
+  may.resolve();
+  await loading;
+  const job = await jobEnd(world.gateway, world.jobs()[0]?.id ?? '');
+  assert.match(job.error ?? '', /LLMInferenceService model-serving\/nova-4b is gone/);
+  assert.deepEqual([world.objects(), wiring.wired.size], [[], 0]);
+});
+
 test('agents go on with another object of the same model', async () => {
   const wiring = fakeWiring();
   await using world = await serving({
