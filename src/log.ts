@@ -215,4 +215,4 @@ function stackLines(value: unknown): string[] {
 }
 
 /** On one line, and without characters that move the cursor or colour the terminal: log text may come from anyone. */
-const visible = (text: unknown) => String(text).replace(/\p{Cc}+/gu, ' ');
+export const visible = (text: unknown) => String(text).replace(/\p{Cc}+/gu, ' ');

@@ -10,7 +10,7 @@ import type {
   WiringResult,
 } from '../domain.ts';
 import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { backendError, messageOf } from '../errors.ts';
+import { backendError, GatewayError, messageOf } from '../errors.ts';
 import { isFinished } from '../jobs/store.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
@@ -48,13 +48,14 @@ export async function serveModel(
 
 /** Makes what is coming up known to agents, by the address that it will have, and again as soon as it is ready. */
 async function wireServed(
-  { wiring, jobs }: Actions,
+  actions: Actions,
   call: Call,
   backend: Backend,
   plan: ServePlan,
   running: LoadedModel,
   request: FitRequest,
 ): Promise<WiringResult | undefined> {
+  const { wiring, jobs } = actions;
   if (!wiring?.info.autoWire) return undefined;
   const wirable = { backend: backend.name, reference: plan.model.name, access: plan.access };
   const result = await wireNow(wiring, call, wirable, 'wired on load');
@@ -70,7 +71,16 @@ async function wireServed(
     preset: plan.preset,
     resource,
   } as const;
-  jobs.start(call, spec, (work, report) => followServed(wiring, work, backend, { plan, resource, report }));
+  jobs.start(call, spec, async (work, report) => {
+    try {
+      return await followServed(wiring, work, backend, { plan, resource, report });
+    } catch (error) {
+      // Who unloads takes what agents know. What was written of it after that is nobody else's to take.
+      const isGone = error instanceof GatewayError && error.code === 'not_found';
+      if (isGone) await unwireGone(actions, work, backend, { serving: [running] });
+      throw error;
+    }
+  });
   return result;
 }
 
@@ -124,7 +134,10 @@ export async function wireNow(
   }
 }
 
-/** Has everything go that a reference means, with what agents know it by. Does not wait until it is gone. */
+/**
+ * Has everything go that a reference means, with what agents know it by. Does not wait until it is gone. Throws why something
+ * of it stays, when all that goes has been seen to.
+ */
 export async function unserveModel(
   actions: Actions,
   call: Call,
@@ -134,11 +147,15 @@ export async function unserveModel(
   let inventory: InventoryRefresh = { refreshing: false, reason: 'the answer was due before the cache was looked at' };
   const work = outliving(call, changeMs);
   const going = (async () => {
-    inventory = (await driver.unserve?.(work, plan)) ?? { refreshing: false };
-    for (const { resource: object, name: model } of plan.serving)
+    const unserved = await driver.unserve?.(work, plan);
+    if (!unserved) throw new Error(`${backend.name} has no way to have go what it planned`);
+    inventory = unserved.inventory;
+    const gone = { serving: unserved.gone };
+    for (const { resource: object, name: model } of gone.serving)
       work.log.info({ backend: backend.name, model, object }, 'model unloaded');
-    endLoads(actions, backend, plan);
-    await unwireGone(actions, work, backend, plan);
+    endLoads(actions, backend, gone);
+    await unwireGone(actions, work, backend, gone);
+    if (unserved.failure) throw unserved.failure;
   })().finally(backend.changed);
   await isLate(going, call);
   return inventory;

@@ -2,9 +2,14 @@ import type { Logger } from 'pino';
 import { buildableKinds } from '../backends/drivers.ts';
 import { parseServe } from '../config/parse.ts';
 import { parseDemo } from '../config/recording.ts';
-import type { ServeSettings } from '../config/settings.ts';
+import { ConfigError, type ServeSettings } from '../config/settings.ts';
+import { startCluster } from '../demo/cluster.ts';
+import { realClock } from '../demo/host/clock.ts';
+import { playRecording } from '../demo/playing.ts';
 import { presetNamespace } from '../demo/world/places.ts';
 import { startWorld, type World } from '../demo/world.ts';
+import type { Recording } from '../drivers/kserve/recording.ts';
+import { messageOf } from '../errors.ts';
 import { openServer } from '../kubernetes/access.ts';
 import { createLogger } from '../log.ts';
 import { runUntilStopped } from './process.ts';
@@ -22,6 +27,7 @@ const places = { presetNamespace, discovery: 'agent-platform-model-serving' };
 export async function runDemo(argv: readonly string[]): Promise<void> {
   const { replay, rest } = parseDemo(argv);
   const recording = replay && (await readRecording(replay.file));
+  if (recording) await checkPlayable(recording, replay.file);
   await using world = await startWorld(
     recording ? { replay: { ...playedOf(recording, places), speed: replay.speed } } : {},
   );
@@ -31,6 +37,18 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
   console.log(greeting(served.url, settings.mcpPath, world.urls.lmstudio));
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
   await Promise.race([runUntilStopped(served, log), life]);
+}
+
+/** Throws a `ConfigError` for a recording that no cluster can play: before there is anything that would have to stop. */
+async function checkPlayable(recording: Recording, file: string): Promise<void> {
+  const cluster = await startCluster();
+  try {
+    await playRecording(cluster, playedOf(recording, places), { speed: Number.POSITIVE_INFINITY, clock: realClock });
+  } catch (error) {
+    throw new ConfigError([`${file}: ${messageOf(error)}`]);
+  } finally {
+    await cluster.close();
+  }
 }
 
 /**

@@ -12,7 +12,7 @@ import { openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
 import { createWatches } from '../kubernetes/watches.ts';
-import { createLogger } from '../log.ts';
+import { createLogger, visible } from '../log.ts';
 import { refuseExisting, writeRecording } from './recording/file.ts';
 import { beginningOf, newsLines } from './recording/lines.ts';
 
@@ -44,7 +44,7 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
   const flags = checkFlags(given.kserve);
   const discovery = discoveryRefOf(flags, undefined, env.POD_NAMESPACE);
   const { document, note } = await documentAt(discovery);
-  if (note) console.log(note);
+  if (note) console.log(visible(note));
   const settings = settingsOf({ flags, discovery, document });
 
   const began = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
@@ -68,7 +68,7 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
         console.log(`recording ${object} in ${namespace} to ${fileOf(object)}; Ctrl-C ends it and keeps what there is`);
       }
       const elapsed = (instants.at(-1)?.at ?? 0) - beginningOf(recording);
-      for (const line of newsLines(before, next, elapsed, width)) console.log(line);
+      for (const line of newsLines(before, next, elapsed, width)) console.log(visible(line));
       // So that not all is lost when the process is.
       if (next.phase !== before?.phase) {
         writing = writing.then(() => writeRecording(fileOf(object), recording));

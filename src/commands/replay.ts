@@ -3,6 +3,7 @@ import { parseReplay } from '../config/recording.ts';
 import { factsAt, type Recording } from '../drivers/kserve/recording.ts';
 import { type Timeline, timeline } from '../drivers/kserve/timeline.ts';
 import { formatDuration } from '../drivers/kserve/units.ts';
+import { visible } from '../log.ts';
 import { readRecording } from './recording/file.ts';
 import { beginningOf, newsLines, summaryLines } from './recording/lines.ts';
 
@@ -15,7 +16,7 @@ export async function runReplay(argv: readonly string[]): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, end);
   // Lines that go nowhere wide are whole.
   const width = process.stdout.columns ?? Number.POSITIVE_INFINITY;
-  await replay(recording, { speed, signal: stop.signal, width, print: line => console.log(line) });
+  await replay(recording, { speed, signal: stop.signal, width, print: line => console.log(visible(line)) });
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.off(name, end);
 }
 
@@ -54,10 +55,13 @@ export async function replay(recording: Recording, { speed, signal, width, print
   for (const line of summaryLines(told)) print(line);
 }
 
+/** A longer timer would end at once. */
+const longestMs = 2 ** 31 - 1;
+
 /** Whether that many milliseconds went by before the signal aborted. */
 async function passed(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
-    if (ms > 0) await sleep(ms, undefined, { signal });
+    if (ms > 0) await sleep(Math.min(ms, longestMs), undefined, { signal });
     return !signal.aborted;
   } catch {
     return false;

@@ -51,7 +51,7 @@ const acting: readonly string[] = ['foregroundDeletion', 'orphan'];
 /** Holds an object that is being deleted until the recording says that it is gone. */
 const holder = 'model-manager.giantswarm.io/replay';
 
-/** Resolves when the last instant is there, which then stays. Rejects when the signal aborts. */
+/** Resolves when the last instant is there, which then stays. Rejects when the signal aborts, and for what no cluster has. */
 export async function playRecording(
   cluster: Cluster,
   { instants }: PlayedRecording,
@@ -70,7 +70,7 @@ export async function playRecording(
     for (const [place, object] of before) if (!next.has(place)) gone(cluster, object);
     // Who sees that a container died asks at once for what it wrote.
     if (instant.log) writeLogs(cluster, objects, instant.log);
-    for (const object of objects) there(cluster, object);
+    for (const object of objects) accepted(index, object, () => there(cluster, object));
     before = next;
     if (JSON.stringify(instant.denied) !== denied) {
       allow();
@@ -82,6 +82,16 @@ export async function playRecording(
 }
 
 const placeOf = ({ kind, metadata: { namespace = '', name } }: KubernetesObject) => `${kind} ${namespace}/${name}`;
+
+/** Throws which of the objects the cluster does not take, and why. */
+function accepted(index: number, object: KubernetesObject, put: () => void): void {
+  try {
+    put();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`instants[${index}] has the ${placeOf(object)}, which a cluster refuses: ${why}`, { cause: error });
+  }
+}
 
 /** Without what the cluster would act on: owners that are not here, and an end that has come. */
 function played(object: KubernetesObject): KubernetesObject {

@@ -18,6 +18,7 @@ import type {
   SearchResult,
   Target,
 } from '../domain.ts';
+import type { GatewayError } from '../errors.ts';
 import type { Source } from '../live/source.ts';
 
 export interface PullRequest {
@@ -94,6 +95,15 @@ export interface RemovePlan {
 export interface UnservePlan {
   /** At least one. */
   readonly serving: readonly LoadedModel[];
+}
+
+/** What came of it. */
+export interface Unserved {
+  /** Those of the plan that are being deleted now; at least one. */
+  readonly gone: readonly LoadedModel[];
+  /** Why the others are not. */
+  readonly failure?: GatewayError | undefined;
+  readonly inventory: InventoryRefresh;
 }
 
 /** Sources in the place of the methods of the same name. A failure is in their observations. */
@@ -178,8 +188,8 @@ export interface Driver {
    * `conflict` where one of those that do is somebody else's.
    */
   planUnserve?(call: Call, reference: string): Promise<UnservePlan>;
-  /** Deletes what the plan has, whatever state it is in. Does not wait until it is gone. */
-  unserve?(call: Call, plan: UnservePlan): Promise<InventoryRefresh>;
+  /** Deletes what the plan has, whatever state it is in. Does not wait until it is gone. Throws when nothing of it goes. */
+  unserve?(call: Call, plan: UnservePlan): Promise<Unserved>;
   /** What `remove` would do; absent where that is no more than the files. Throws why a model cannot be removed. */
   planRemove?(call: Call, model: Model): Promise<RemovePlan>;
   /** Removes a model from disk. Has `delete`. */

@@ -205,6 +205,40 @@ test('that it cannot be unwired does not undo an unload', async () => {
   assert.deepEqual(world.objects(), []);
 });
 
+test('when only some of what serves a model can go, those lose their jobs, and agents go on with the rest', async () => {
+  const wiring = fakeWiring();
+  await using world = await serving({ wiring });
+  await world.load({ preset: 'nova-4b' });
+  for (const object of served('twin', node)) world.lab.cluster.put(object);
+  assert.match(wiring.wired.get(`kserve/${nova}`)?.endpoint ?? '', /\/nova-4b\/v1$/);
+  world.lab.cluster.fault({ kind: 'answer', status: 403, verb: 'delete', resource: services, name: 'twin' });
+  const { status, json } = await world.send('POST models/unload', { model: nova });
+  assert.equal(status, 403);
+  assert.match(json.error.message, /^twin is not deleted: cannot delete .*; nova-4b is being deleted$/);
+  assert.match(wiring.wired.get(`kserve/${nova}`)?.endpoint ?? '', /\/twin\/v1$/);
+  assert.equal((await jobEnd(world.gateway, world.jobs()[0]?.id ?? '')).phase, 'cancelled');
+});
+
+test('an unload that overtakes the wiring of a load leaves nothing of it', async () => {
+  const wiring = fakeWiring();
+  const { wire } = wiring;
+  const [begun, may] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  wiring.wire = async (...asked) => {
+    begun.resolve();
+    await may.promise;
+    return wire(...asked);
+  };
+  await using world = await serving({ wiring });
+  const loading = world.load({ model: nova });
+  await begun.promise;
+  assert.equal((await world.send('POST models/unload', { model: nova })).status, 200);
+  may.resolve();
+  await loading;
+  const job = await jobEnd(world.gateway, world.jobs()[0]?.id ?? '');
+  assert.match(job.error ?? '', /LLMInferenceService model-serving\/nova-4b is gone/);
+  assert.deepEqual([world.objects(), wiring.wired.size], [[], 0]);
+});
+
 test('agents go on with another object of the same model', async () => {
   const wiring = fakeWiring();
   await using world = await serving({

@@ -65,6 +65,22 @@ test('the command replays a file', async t => {
   }
 });
 
+test('what moves the cursor or colours the terminal is shown as nothing', async t => {
+  const { put } = folder(t);
+  const recording = { ...recordingOf('cpu-serve'), about: 'a\u001b[2Jb\u0007c' };
+  const { out } = await run(t, 'replay', put('odd.yaml', printRecording(recording)), '--speed', 'max');
+  assert.match(out, /^a \[2Jb c$/m);
+});
+
+test('a pause that no timer can hold is waited for', async t => {
+  const command = start(t, ['replay', fileOf('serve-from-zero'), '--speed', '0.00000001']);
+  await command.wrote('WaitingForPod');
+  command.kill('SIGINT');
+  assert.equal(await command.ended, 0);
+  assert.doesNotMatch(command.out, /NodeLaunching/);
+  assert.equal(command.err, '');
+});
+
 test('Ctrl-C ends it where it is', async t => {
   const command = start(t, ['replay', fileOf('serve-from-zero'), '--speed', '0.001']);
   await command.wrote('WaitingForPod');
@@ -78,7 +94,9 @@ test('what cannot be replayed is a sentence without a stack', async t => {
   const { put } = folder(t);
   const text = printRecording(recordingOf('cpu-serve'));
   const broken = put('broken.yaml', text.replace('at: 2026', 'at: then, 2026'));
+  const refused = put('refused.yaml', text.replace(/^( *)labels:$/m, '$1labels:\n$1  app: no label'));
   const table: [string[], RegExp][] = [
+    [['demo', '--replay', refused], /refused\.yaml: instants\[0\] has the .* a cluster refuses: .*"no label"/],
     [['replay'], /^the file of the recording is missing; write it as in model-manager replay nova-4b\.yaml\n$/],
     [['replay', 'none.yaml'], /^cannot read the recording: ENOENT.*none\.yaml/],
     [['replay', broken], /broken\.yaml: line \d+: instants\[0\]\.at must be a time such as/],

@@ -263,7 +263,7 @@ function serving(more: Partial<Driver> = {}) {
     },
     unserve: async () => {
       done.push('unserve');
-      return { refreshing: false, reason: 'because' };
+      return { gone: [served], inventory: { refreshing: false, reason: 'because' } };
     },
     ...more,
   };

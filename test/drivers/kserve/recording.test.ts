@@ -69,11 +69,21 @@ test('what an instant does not say is as it was before', () => {
 
 type Written = Record<string, unknown> & { settings: Record<string, unknown>; instants: Record<string, unknown>[] };
 
+type Case = [what: string, change: (written: Written) => void, words: RegExp, near: string];
+type OddObject = Record<string, unknown> & { metadata: Record<string, unknown> };
+
+/** One more object of the first instant, for a test to spoil. */
+function oddObject({ instants }: Written): OddObject {
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'odd', namespace: 'model-serving' } };
+  (instants[0] as { objects: object[] }).objects.push(pod);
+  return pod;
+}
+
 const text = recordingText('cached-weights');
 const lineWith = (text: string, words: string) => text.split('\n').findIndex(line => line.includes(words)) + 1;
 
 test('a broken file is told by its line, its field and the way out', () => {
-  const table: [what: string, change: (written: Written) => void, words: RegExp, near: string][] = [
+  const table: Case[] = [
     ['kind', written => Object.assign(written, { kind: 'Pod' }), /: kind must be ServeRecording/, 'kind: Pod'],
     [
       'version',
@@ -131,6 +141,23 @@ test('a broken file is told by its line, its field and the way out', () => {
       /: instants\[0\]\.objects\[0\]\.metadata\.name must be a string, got undefined/,
       'metadata: {}',
     ],
+    ...(
+      [
+        ['uid', pod => Object.assign(pod.metadata, { uid: 7 }), /\.metadata\.uid must be a string, got 7/],
+        ['labels', pod => Object.assign(pod.metadata, { labels: null }), /\.metadata\.labels must be a mapping/],
+        ['finalizers', pod => Object.assign(pod.metadata, { finalizers: 'x' }), /\.finalizers must be a list, got "x"/],
+        [
+          'made',
+          pod => Object.assign(pod.metadata, { creationTimestamp: '5' }),
+          /creationTimestamp must be a time such/,
+        ],
+        ['placed', pod => delete pod.metadata.namespace, /\.metadata\.namespace must be given: a Pod has one/],
+        ['place', pod => Object.assign(pod, { kind: 'Node' }), /\.namespace must be left out: a Node has none/],
+        ['kind', pod => Object.assign(pod, { kind: 'Secret' }), /\.kind must be one of LLMInferenceService, Pod, /],
+        ['version', pod => Object.assign(pod, { apiVersion: 'a/b/c' }), /\.apiVersion must be an API version such/],
+        ['data', pod => Object.assign(pod, { kind: 'ConfigMap', data: 5 }), /\.data must be a mapping of texts/],
+      ] as [string, (pod: OddObject) => unknown, RegExp][]
+    ).map(([what, change, words]): Case => [what, written => change(oddObject(written)), words, '']),
     [
       'denied',
       written => Object.assign(written.instants[0] ?? {}, { denied: [{ resource: 'pods' }] }),

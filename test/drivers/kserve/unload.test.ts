@@ -16,6 +16,8 @@ const plan = async ({ driver }: DriverLab, reference: string) =>
   (await driver.planUnserve?.(tenSeconds(), reference)) as UnservePlan;
 const unload = async (lab: DriverLab, reference: string) =>
   lab.driver.unserve?.(tenSeconds(), await plan(lab, reference));
+/** What is told of the cache after it. */
+const counted = async (lab: DriverLab, reference: string) => (await unload(lab, reference))?.inventory;
 const left = ({ cluster }: DriverLab) =>
   cluster.list<Any>(services, 'model-serving').map(({ metadata }) => metadata.name);
 
@@ -64,7 +66,7 @@ test('all of them go, dependents first, and a count of the cache begins that nob
   const objects = worldOf({ more: [...served('nova-4b', node), ...served('twin', node)] });
   await using lab = await startDriver({ objects });
   const began = performance.now();
-  assert.deepEqual(await unload(lab, nova), { refreshing: true });
+  assert.deepEqual(await counted(lab, nova), { refreshing: true });
   assert.ok(performance.now() - began < 3_000);
   assert.deepEqual(left(lab), []);
   assert.deepEqual(
@@ -81,7 +83,7 @@ test('a load and an unload ask for nothing that the table of permissions has not
   await using lab = await startDriver();
   const serve = (await lab.driver.planServe?.(tenSeconds(), { model: nova })) as ServePlan;
   await lab.driver.serve?.(tenSeconds(), serve);
-  await unload(lab, nova);
+  await counted(lab, nova);
   assert.deepEqual(requestsBeyond(lab.cluster.requests, { serving: 'model-serving', discovery: 'agent-platform' }), []);
 });
 
@@ -89,8 +91,8 @@ test('one that is going already goes', async () => {
   const [object, pod] = served('nova-4b', node) as Any[];
   const held = { ...object, metadata: { ...object.metadata, finalizers: ['example.com/held'] } };
   await using lab = await startDriver({ objects: worldOf({ more: [held, pod] }) });
-  await unload(lab, 'nova-4b');
-  await unload(lab, 'nova-4b');
+  await counted(lab, 'nova-4b');
+  await counted(lab, 'nova-4b');
   const [row] = (await lab.driver.loaded?.(tenSeconds())) ?? [];
   assert.deepEqual([row?.resource, row?.status], ['nova-4b', 'Terminating']);
 });
@@ -105,12 +107,12 @@ test('why nothing is counted is told', async () => {
     [{ storage: null }, 'cache claim hf-cache does not exist'],
   ] as const) {
     await using lab = await startDriver({ objects: worldOf({ ...parts, more }) });
-    assert.deepEqual(await unload(lab, 'nova-4b'), { refreshing: false, reason });
+    assert.deepEqual(await counted(lab, 'nova-4b'), { refreshing: false, reason });
   }
   await using lab = await startDriver({ objects: worldOf({ more }) });
   const claims = { kind: 'answer', status: 403, resource: 'persistentvolumeclaims' } as const;
   lab.cluster.fault(claims);
-  const told = await unload(lab, 'nova-4b');
+  const told = await counted(lab, 'nova-4b');
   assert.equal(told?.refreshing, false);
   assert.match(told?.reason ?? '', /^cannot locate the cache claim: .*cannot list persistentvolumeclaims/);
 });
@@ -119,12 +121,30 @@ test('that one of several cannot be deleted keeps none of the others', async () 
   const objects = worldOf({ more: [...served('a', node), ...served('b', node), ...served('c', node)] });
   await using lab = await startDriver({ objects });
   lab.cluster.fault({ kind: 'answer', status: 403, verb: 'delete', resource: services, name: 'b' });
-  const { code, message } = await failure(unload(lab, nova));
-  assert.equal(code, 'forbidden');
+  const { gone = [], failure } = (await unload(lab, nova)) ?? {};
+  assert.deepEqual(
+    gone.map(({ resource }) => resource),
+    ['a', 'c'],
+  );
+  assert.equal(failure?.code, 'forbidden');
   assert.match(
-    message,
+    failure.message,
     /^b is not deleted: cannot delete llminferenceservices.* b in .*; a is being deleted; c is being deleted$/,
   );
+  assert.deepEqual(left(lab), ['b']);
+});
+
+test('a deletion whose answer is lost is one, and one that was not done is none', async () => {
+  const objects = worldOf({ more: [...served('a', node), ...served('b', node)] });
+  await using lab = await startDriver({ objects });
+  lab.cluster.fault({ kind: 'drop', afterBytes: 10, verb: 'delete', resource: services, name: 'a' });
+  lab.cluster.fault({ kind: 'answer', status: 503, verb: 'delete', resource: services, name: 'b' });
+  const { gone = [] } = (await unload(lab, 'a')) ?? {};
+  assert.deepEqual(
+    gone.map(({ resource }) => resource),
+    ['a'],
+  );
+  assert.match((await failure(unload(lab, 'b'))).message, /^cannot delete llminferenceservices.* b in /);
   assert.deepEqual(left(lab), ['b']);
 });
 

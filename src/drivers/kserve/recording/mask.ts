@@ -3,37 +3,39 @@
 export const mask = '***';
 
 /** What the name of a secret ends with: `HF_TOKEN`, `--api-key`, `clientSecret`, `authorization`. */
-const ending = '(?:token|secret|passwd|password|key|authorization|credentials?|signature)';
+const ending = '(?:token|secret|pass|passwd|password|passphrase|key|authorization|cookie|credentials?|signature|sig)';
 /** The name of a field that holds one. A bare `key`, and the key of a topology, name something else. */
 const fieldName =
-  /(?:token|secret|passwd|password|authorization|credentials?|(?:api|access|private|secret|signing)[-_]?key)$/i;
+  /(?:token|secret|passwd|password|passphrase|authorization|cookie|credentials?|(?:api|access|private|secret|signing)[-_]?key)$/i;
 
 const quoted = String.raw`\\?"(?:[^"\\]|\\(?!"))*\\?"|\\?'[^']*\\?'`;
 /** In brackets, in quotes, after the word for its kind, or to the end of the word. */
 const value = String.raw`(?:\[[^\]]*\]|${quoted}|(?:bearer|basic)\s+[^\s,;"')}\]]+|[^\s,;&"')}\]]+)`;
 
-const rules: readonly (readonly [RegExp, string])[] = [
+/** Each begins where a word does, or takes a whole run at once: tried in the midst of a long word, it would take for ever. */
+const rules: readonly (readonly [RegExp, string | ((found: string) => string)])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, mask],
   // user:password@ in a URL
-  [/\b([a-z][a-z\d+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${mask}@`],
+  [/(?<![a-z\d+.-])([a-z\d+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${mask}@`],
   // name=value, name: value, "name": "value"
-  [new RegExp(String.raw`([\w.-]*${ending}\\?["']?\s*[=:]\s*)${value}`, 'gi'), `$1${mask}`],
+  [new RegExp(String.raw`(?<![\w.-])([\w.-]*${ending}\\?["']?\s*[=:]\s*)${value}`, 'gi'), `$1${mask}`],
   // --name value
   [new RegExp(String.raw`(^|[\s"'])(--?[\w-]*${ending})\s+(?!-)${value}`, 'gi'), `$1$2 ${mask}`],
   [/\b(bearer)\s+[^\s"',;]+/gi, `$1 ${mask}`],
+  [/\b(basic)\s+[A-Za-z0-9+/]{12,}=*/gi, `$1 ${mask}`],
   [/\bhf_[A-Za-z0-9][\w-]{3,}/g, `hf_${mask}`],
   [/\bsk-[A-Za-z0-9][\w-]{3,}/g, `sk-${mask}`],
-  [/\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-)[\w-]{8,}/g, mask],
+  [/\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-|nvapi-|AIza)[\w-]{8,}/g, mask],
   [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, mask],
   // JSON web tokens
-  [/\beyJ[\w-]{6,}\.[\w-]+\.[\w-]*/g, mask],
+  [/eyJ[\w-]*(?:\.[\w-]*)*/g, found => (/^[^.]{9,}\.[^.]+\./.test(found) ? mask : found)],
   // who was refused
   [/\b(User \\?")[^"\\]+/g, `$1${mask}`],
 ];
 
 /** The text without what looks like a secret. Masked twice is masked once. */
 export const masked = (text: string): string =>
-  rules.reduce((safe, [pattern, instead]) => safe.replace(pattern, instead), text);
+  rules.reduce((safe, [pattern, instead]) => safe.replace(pattern, instead as string), text);
 
 /** Whether a field, a variable or a header of that name holds a secret. */
 export const namesSecret = (name: string): boolean => fieldName.test(name);

@@ -3,7 +3,7 @@ import { type Document, isNode, LineCounter, parseDocument, type YAMLError } fro
 import { z } from 'zod';
 import { isNamespaceName, parseDuration, type Read } from '../../../config/values.ts';
 import { messageOf, quoted } from '../../../errors.ts';
-import { isObjectName } from '../../../kubernetes/resource.ts';
+import { isObjectName, type KubernetesObject } from '../../../kubernetes/resource.ts';
 import { issueInWords, pathOf } from '../../yaml.ts';
 import { type Instant, keyOf, type Recording } from '../recording.ts';
 
@@ -12,11 +12,9 @@ export const format = { kind: 'ServeRecording', version: 1 } as const;
 /** Longer texts are not read, in characters. */
 const longest = 64 * 1024 * 1024;
 
-const time = z.string().transform((text, context) => {
-  const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(ms)) return ms;
-  context.addIssue(`must be a time such as 2026-10-05T08:00:00Z, got ${quoted(text)}`);
-  return z.NEVER;
+const time = z.string().superRefine((text, context) => {
+  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(text) && !Number.isNaN(Date.parse(text));
+  if (!isTime) context.addIssue(`must be a time such as 2026-10-05T08:00:00Z, got ${quoted(text)}`);
 });
 
 const duration = z.string().transform((text, context) => {
@@ -26,18 +24,64 @@ const duration = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-const object = z.looseObject({
-  apiVersion: z.string(),
-  kind: z.string(),
-  metadata: z.looseObject({ name: z.string().min(1), namespace: z.string().optional() }),
-});
+/** The kinds that a serve is told from, and whether their objects are in a namespace. */
+const scopes = {
+  LLMInferenceService: true,
+  Pod: true,
+  Event: true,
+  ConfigMap: true,
+  PersistentVolumeClaim: true,
+  PersistentVolume: false,
+  Node: false,
+  NodeClaim: false,
+  NodePool: false,
+  EC2NodeClass: false,
+} as const;
+const kinds = Object.keys(scopes) as (keyof typeof scopes)[];
 
 const name = z.string().refine(isObjectName, { error: 'must be the name of an object' });
+const namespace = z.string().refine(isNamespaceName, { error: 'must be the name of a namespace' });
+const texts = z.record(z.string(), z.string()).optional();
+
+/** Of all objects the same is needed; what a kind has besides is looked into with care. */
+const needed = z
+  .looseObject({
+    apiVersion: z.string().regex(/^([a-z0-9.-]+\/)?v\d\w*$/, { error: 'must be an API version such as v1' }),
+    kind: z.enum(kinds, { error: `must be one of ${kinds.join(', ')}` }),
+    metadata: z.looseObject({
+      name,
+      namespace: namespace.optional(),
+      uid: z.string().optional(),
+      labels: texts,
+      annotations: texts,
+      creationTimestamp: time.optional(),
+      deletionTimestamp: time.optional(),
+      finalizers: z.array(z.string()).optional(),
+    }),
+    data: z.unknown().optional(),
+  })
+  .superRefine(({ kind, metadata, data }, context) => {
+    const isPlaced = metadata.namespace !== undefined;
+    if (isPlaced !== scopes[kind]) {
+      const message = isPlaced ? `must be left out: a ${kind} has none` : `must be given: a ${kind} has one`;
+      context.addIssue({ code: 'custom', path: ['metadata', 'namespace'], message });
+    }
+    if (kind === 'ConfigMap' && !texts.safeParse(data).success) {
+      context.addIssue({ code: 'custom', path: ['data'], message: 'must be a mapping of texts' });
+    }
+  });
+
+/** An object as it is, its fields in their order. */
+const object = z.unknown().transform((value, context) => {
+  const { error } = needed.safeParse(value, { reportInput: true });
+  for (const issue of error?.issues ?? []) context.issues.push({ ...issue } as z.core.$ZodRawIssue);
+  return value as KubernetesObject;
+});
 
 const instant = z.strictObject({
   name: z.string().optional(),
   about: z.string().optional(),
-  at: time,
+  at: time.transform(text => Date.parse(text)),
   objects: z.array(object).default([]),
   gone: z.array(z.string()).default([]),
   denied: z
@@ -57,7 +101,7 @@ const written = z
     }),
     about: z.string().optional(),
     object: name,
-    namespace: z.string().refine(isNamespaceName, { error: 'must be the name of a namespace' }),
+    namespace,
     settings: z.strictObject({
       gpuResource: z.string().min(1),
       scaleUpTimeout: duration,
@@ -121,7 +165,7 @@ const wordsOf = ({ linePos, message }: YAMLError) =>
   `line ${linePos?.[0].line ?? 1}: is no YAML there: ${firstLine(message).replace(/ at line \d+, column \d+:?$/, '')}`;
 
 function issueWords(issue: z.core.$ZodIssue): string {
-  if (issue.code !== 'invalid_value' && issue.code !== 'too_small') return issueInWords(issue);
+  if (!['invalid_value', 'too_small', 'invalid_format'].includes(issue.code)) return issueInWords(issue);
   return `${pathOf(issue.path)} ${issue.message}`;
 }
 

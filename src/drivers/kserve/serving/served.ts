@@ -158,7 +158,7 @@ function readServed(object: KubernetesObject, { presets, gpuResource, node }: Kn
     reason: ready?.reason,
     message: ready?.message,
     managedBy: metadata.labels[managedByLabel],
-    gpus: Number.isSafeInteger(gpus) ? gpus : undefined,
+    gpus: Number.isSafeInteger(gpus) && gpus >= 0 ? gpus : undefined,
     published: [status?.url, ...(status?.addresses ?? []).map(each => each?.url)],
   };
 }

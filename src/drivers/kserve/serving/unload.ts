@@ -1,10 +1,9 @@
 /** Unloads: which objects are meant, and that they go. */
 import { atMost, type Call } from '../../../call.ts';
-import type { InventoryRefresh } from '../../../domain.ts';
-import { conflict, GatewayError, messageOf, modelNotFound } from '../../../errors.ts';
+import { asGatewayError, conflict, GatewayError, messageOf, modelNotFound, unlessMissing } from '../../../errors.ts';
 import type { KubernetesClient } from '../../../kubernetes/client.ts';
 import { until } from '../../../live/until.ts';
-import type { UnservePlan } from '../../driver.ts';
+import type { Unserved, UnservePlan } from '../../driver.ts';
 import { parseReference } from '../hub/reference.ts';
 import type { Inventory } from '../inventory.ts';
 import { readValue } from '../world/seen.ts';
@@ -16,7 +15,7 @@ import { servedAlone } from './serves/alone.ts';
 interface Options {
   readonly place: Parameters<typeof servedAlone>[2];
   readonly world: Pick<World, 'surroundings' | 'served'>;
-  readonly client: Pick<KubernetesClient, 'list' | 'remove'>;
+  readonly client: Pick<KubernetesClient, 'get' | 'list' | 'remove'>;
   readonly inventory: Pick<Inventory, 'unloaded' | 'rescan'>;
 }
 
@@ -44,26 +43,48 @@ export function createUnloads({ place, world, client, inventory }: Options) {
       return { serving: going.map(object => servedAlone(object, around, place)) };
     },
 
-    async unserve(call: Call, { serving }: UnservePlan): Promise<InventoryRefresh> {
+    async unserve(call: Call, { serving }: UnservePlan): Promise<Unserved> {
       const { settings, served } = await readValue(world.surroundings, call);
-      const names = serving.map(({ resource = '' }) => resource);
       const ended = await Promise.allSettled(
-        names.map(name => client.remove(call, llmInferenceServices, name, settings.namespace, undefined, 'Foreground')),
+        serving.map(({ resource = '' }) => remove(call, resource, settings.namespace)),
       );
-      const gone = names.filter((_, at) => ended[at]?.status === 'fulfilled');
-      for (const name of gone) {
+      const gone = serving.filter((_, at) => ended[at]?.status === 'fulfilled');
+      const names = gone.map(({ resource = '' }) => resource);
+      const failures = ended.flatMap((each, at) =>
+        each.status === 'rejected' ? [{ name: serving[at]?.resource ?? '', error: each.reason as unknown }] : [],
+      );
+      if (names.length === 0) throw leftBehind(failures, names);
+      for (const name of names) {
         const directory = served.find(each => each.name === name)?.directory ?? name;
         // What is on record is nobody's wait, and it never rejects.
         void inventory.unloaded(call, { name, directory });
       }
-      if (gone.length > 0) await untilSeen(call, gone);
-      const failures = ended.flatMap((each, at) =>
-        each.status === 'rejected' ? [{ name: names[at] as string, error: each.reason as unknown }] : [],
-      );
-      if (failures.length > 0) throw leftBehind(failures, gone);
-      return inventory.rescan(call);
+      await untilSeen(call, names);
+      const failure = failures.length > 0 ? asGatewayError(leftBehind(failures, names), call.requestId) : undefined;
+      return { gone, failure, inventory: await inventory.rescan(call) };
     },
   };
+
+  async function remove(call: Call, name: string, namespace: string): Promise<void> {
+    try {
+      await client.remove(call, llmInferenceServices, name, namespace, undefined, 'Foreground');
+    } catch (error) {
+      if (!(await isGoing(call, name, namespace, error))) throw error;
+    }
+  }
+
+  /** An answer that was lost, or that came from in between, does not say that nothing was done. */
+  async function isGoing(call: Call, name: string, namespace: string, error: unknown): Promise<boolean> {
+    const isUncertain = error instanceof GatewayError && ['unavailable', 'backend_error'].includes(error.code);
+    if (!isUncertain || call.signal.aborted) return false;
+    try {
+      const object = await unlessMissing(client.get(call, llmInferenceServices, name, namespace));
+      return object?.metadata.deletionTimestamp !== undefined || object === undefined;
+    } catch {
+      // The failure of the deletion says more.
+      return false;
+    }
+  }
 
   /** Who reads next sees them going. That they are does not depend on it. */
   async function untilSeen(call: Call, gone: readonly string[]): Promise<void> {
