@@ -27,10 +27,14 @@ export function pageSecurityPolicy(host = ''): string {
 }
 
 /** Operations that open as tabs, in this order. */
-const examples = ['watchJobs', 'watchModels', 'listModels', 'pullModel', 'listBackends'];
+const examples = ['watchJobs', 'loadModel', 'watchServe', 'watchModels', 'listModels', 'pullModel', 'listBackends'];
 
-/** Variables that make an example useful at once. */
-const exampleVariables: Record<string, object> = { pullModel: { model: 'smollm2:135m' } };
+/** Variables that make an example useful at once, in the demo at least. */
+const exampleVariables: Record<string, object> = {
+  loadModel: { backend: 'kserve', preset: 'qwen2-5-7b-x2' },
+  watchServe: { backend: 'kserve', model: 'qwen2-5-7b-x2' },
+  pullModel: { model: 'smollm2:135m' },
+};
 
 /** Renders the page. The 9 MB of GraphiQL are imported on first use only. */
 export async function renderPage(operations: readonly Operation[], endpoint: string): Promise<Page> {

@@ -100,10 +100,11 @@ function serveEvents(states: Watch<Observation<Seen>>): Watch<LiveEvent<ServePay
     async next() {
       const state = await states.next();
       if (state.done) return state;
-      const { revision, observedAt, value } = state.value;
+      const { revision, value } = state.value;
       const { serve, errors = [] } = value ?? {};
       const removed = serve === undefined && last !== undefined && errors.length === 0;
-      const payload = { revision, observedAt, serve: serve ?? last, removed, errors };
+      // What nobody has changed since was seen long ago, and still is so: a watch lasts.
+      const payload = { revision, observedAt: new Date(), serve: serve ?? last, removed, errors };
       // Another of the same name is another serve.
       last = serve ?? (removed ? undefined : last);
       return { done: false, value: { snapshot: payload, changes: payload } };
