@@ -21,12 +21,14 @@ const phases = [
 
 /** The phases that the page was sent over its WebSocket and those that it displayed, and the first words of messages. */
 function watchPage(page: Page) {
+  const times: string[] = [];
   const sent: string[] = [];
   const reasons = new Set<string>();
   page.on('websocket', socket =>
     socket.on('framereceived', ({ payload }) => {
-      const serve = JSON.parse(String(payload)).payload?.data?.serve?.serve;
+      const { serve, observedAt } = JSON.parse(String(payload)).payload?.data?.serve ?? {};
       if (!serve) return;
+      times.push(observedAt);
       sent.push(serve.phase);
       reasons.add(serve.message?.split(' ')[0]);
     }),
@@ -42,7 +44,7 @@ function watchPage(page: Page) {
     if (phase !== undefined && phase !== displayed.at(-1)) displayed.push(phase);
     return phase;
   }
-  return { sent, reasons, displayed, look };
+  return { times, sent, reasons, displayed, look };
 }
 
 /** Each phase once, in the order in which they were over for good. */
@@ -81,7 +83,7 @@ interface Loaded {
 test('GraphiQL follows a model from a refused node to its first answer', { skip: noBrowser }, async t => {
   const { url, live } = await startDemo(t, '--kserve-poll-interval', '20ms');
   const { page, complaints } = await openBrowser(t);
-  const { sent, reasons, displayed, look } = watchPage(page);
+  const { times, sent, reasons, displayed, look } = watchPage(page);
   await openGraphiql(page, `${url}/graphql`);
   await runTab(page, 'watchServe', /"serve":\s*null/);
 
@@ -108,6 +110,7 @@ test('GraphiQL follows a model from a refused node to its first answer', { skip:
   for (const reason of ['CapacityUnavailable', 'NodeLaunching', 'NodeStarting', 'DownloadingWeights']) {
     assert.ok(reasons.has(reason), `${reason} was among ${[...reasons]}`);
   }
+  assert.deepEqual(times, times.toSorted(), 'what comes later was seen later');
   await shown(
     page,
     /"name":\s*"Qwen\/Qwen2\.5-7B-Instruct"/,
