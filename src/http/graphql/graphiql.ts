@@ -44,7 +44,7 @@ export async function renderPage(operations: readonly Operation[], endpoint: str
     .map(name => byName.get(name))
     .filter(operation => operation !== undefined)
     .map(({ name, description, text }) => ({
-      query: `${comment(description)}${text}\n`,
+      query: `${comment(firstParagraph(description))}${text}\n`,
       variables: JSON.stringify(exampleVariables[name] ?? {}, null, 2),
     }));
   const page = renderGraphiQL({
@@ -60,9 +60,12 @@ export async function renderPage(operations: readonly Operation[], endpoint: str
 
 /**
  * Tabs that are there from the start keep the offset they came in with. GraphiQL hides that until a tab has the focus, so a
- * tab jumps away from under the first click on it.
+ * tab jumps away from under the first click on it. And the name of the page is one word, however many tabs there are.
  */
-const fixes = '.graphiql-tab:focus-within { transform: none !important }';
+const fixes = '.graphiql-tab:focus-within { transform: none !important } .graphiql-logo { white-space: nowrap }';
+
+/** What it does; what follows is for agents. */
+const firstParagraph = (text: string) => text.split('\n\n', 1)[0] as string;
 
 /** Comment lines as long as the editor shows. */
 const comment = (text: string) => text.replace(/\s+/g, ' ').replace(/(.{1,48})(?: |$)/g, '# $1\n');

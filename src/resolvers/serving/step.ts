@@ -61,7 +61,7 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
     }),
     message: t.exposeString('message', {
       nullable: true,
-      description: 'The same in a sentence, or more about the step.',
+      description: 'The reason in a sentence, or more about the step.',
     }),
     bytesCompleted: t.expose('bytesCompleted', {
       type: 'Bytes',
@@ -85,11 +85,11 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
     }),
     requestedZones: t.exposeStringList('requestedZones', {
       nullable: true,
-      description: 'Zones that it was asked for them in.',
+      description: 'Zones in which the cloud was asked for machines.',
     }),
     availableZones: t.exposeStringList('availableZones', {
       nullable: true,
-      description: 'Zones that have some, as the cloud says itself.',
+      description: 'Zones that have such machines, as the cloud says itself.',
     }),
     pinnedByCache: t.exposeBoolean('pinnedByCache', {
       nullable: true,
