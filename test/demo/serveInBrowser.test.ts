@@ -19,7 +19,7 @@ const phases = [
   'READY',
 ] as const;
 
-/** The phases that the page was sent over its WebSocket and those that it displayed, and the first words of messages. */
+/** The phases that the page was sent over its WebSocket and those that it displayed, and their reasons. */
 function watchPage(page: Page) {
   const times: string[] = [];
   const sent: string[] = [];
@@ -30,7 +30,7 @@ function watchPage(page: Page) {
       if (!serve) return;
       times.push(observedAt);
       sent.push(serve.phase);
-      reasons.add(serve.message?.split(' ')[0]);
+      reasons.add(serve.reason);
     }),
   );
   const displayed: string[] = [];
