@@ -8,7 +8,7 @@ import { silent } from './gateway.ts';
 import { turn } from './server.ts';
 
 export async function startDemo(t: TestContext, ...flags: string[]) {
-  // The gateway's own time is real: what it is told of happened now.
+  // As the gateway's own time, which tells how long a download takes.
   const clock = manualClock(Date.now());
   const world = await startWorld({ clock });
   const served = await serveWorld(world, settingsFor(world, ['--listen', '127.0.0.1:0', ...flags]), silent);
