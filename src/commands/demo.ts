@@ -117,9 +117,10 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
   curl ${url}/api/v1/models/fit-check \\
     -d '{"preset": "support-assistant-70b"}'
 
-  # Serve a model from the cache: ready in 15 s. qwen2-5-7b-x2 takes a minute: a
-  # new node, and a download whose bytes are told as the agent there counts;
-  # qwen3-0-6b-wrong-args crashes, -wrong-image has no image
+  # Follow a model of the cluster from its load to its first answer: 15 s with
+  # cached weights. qwen2-5-7b-x2 needs a new node, too, and takes a minute;
+  # qwen3-0-6b-wrong-args crashes, qwen3-0-6b-wrong-image has no image
+  ${subscribe('serve(model: \\"gemma-3-4b-gguf\\") { serve { phase } }')}
   curl ${url}/api/v1/models/load \\
     -d '{"preset": "gemma-3-4b-gguf"}'
 

@@ -9,6 +9,7 @@ const examples = [
     'model-manager serve --backend ollama --ollama-endpoint http://gpu-box:11434',
     'Serve the Ollama of another machine.',
   ],
+  ['model-manager serve --backends kserve --kubeconfig ~/.kube/config', 'Serve the models of a GPU cluster.'],
   ['MODEL_MANAGER_LISTEN=127.0.0.1:9000 model-manager serve --discover', 'Let nothing but this machine in.'],
 ] as const;
 
@@ -47,11 +48,17 @@ export function demoHelp(width = 90): string {
   return lines(
     ...wrap(
       'Serve a made-up Ollama, Lemonade and LM Studio on this machine, and a made-up cluster with kagent and ' +
-        'KServe. Their day repeats every two minutes.',
+        'KServe. Their day repeats every two minutes. What to try there is printed when it has started.',
       width,
     ),
     '',
     'Usage: model-manager demo [--replay FILE [--speed N]] [settings]',
+    '',
+    'Examples:',
+    '  model-manager demo',
+    '      Then open http://127.0.0.1:8080/graphql.',
+    '  model-manager demo --replay nova-4b.yaml --speed 5',
+    '      Watch there how that model came up.',
     '',
     ...demoSettings.flatMap(describer(demoSettings, room)),
     '',
@@ -68,8 +75,8 @@ export function recordHelp(width = 90): string {
   const room = Math.min(Math.max(width, 60), 100);
   return lines(
     ...wrap(
-      'Put on record how a model comes up in a cluster: the objects that its progress is told from, each time that one ' +
-        'changes, in one YAML file. Secrets are left out. A line is printed each time that it gets further.',
+      'Put on record how a model comes up in a cluster: one YAML file with the objects that its progress is told from, ' +
+        'each time that one of them changes. Secrets are left out. A line is printed each time that it gets further.',
       room,
     ),
     '',
@@ -80,8 +87,8 @@ export function recordHelp(width = 90): string {
     '',
     ...wrap(
       'It waits for an LLMInferenceService of that name, or one that serves that model. It ends when the model is ready, ' +
-        'when it has failed for 10 minutes, when the object is gone, or with Ctrl-C; each time the file is complete. What ' +
-        'must not be read is on record as refused. Look at the file before you give it away.',
+        'when it has failed for 10 minutes, when the object is gone, or with Ctrl-C; the file is complete in any case. ' +
+        'What must not be read is on record as refused. Look at the file before you give it away.',
       room,
     ),
     '',

@@ -32,12 +32,11 @@ const modelReference = optionalReference('model')
 
 type Arguments = ArgBuilder<PothosSchemaTypes.ExtendDefaultTypes<SchemaShape>>;
 
-export const modelArg = (t: Arguments) =>
-  t.string({
-    required: true,
-    validate: modelReference,
-    description: 'Reference of the model as the backend spells it, such as `qwen3:8b` or `hf.co/org/repo:Q4_K_M`.',
-  });
+const usualReference =
+  'Reference of the model as the backend spells it, such as `qwen3:8b` or `hf.co/org/repo:Q4_K_M`.';
+
+export const modelArg = (t: Arguments, description = usualReference) =>
+  t.string({ required: true, validate: modelReference, description });
 
 /** A reference that another argument may stand in for. */
 export const optionalReferenceArg = (t: Arguments, name: string, description: string) =>

@@ -150,11 +150,19 @@ builder.scalarType('Manifest', {
 });
 
 /** The values of an enum whose contract words are these: `IN_PROGRESS` is `inProgress`. */
-export function enumValues<W extends string>(words: readonly W[]): Record<string, { value: W }> {
+export function enumValues<W extends string>(
+  words: readonly W[],
+  meanings?: Readonly<Partial<Record<W, string>>>,
+): Record<string, { value: W; description?: string }> {
   const nameOf = (word: string) =>
     word
       .replace(/([a-z])(?=[A-Z])/g, '$1_')
       .replace(/[ -]/g, '_')
       .toUpperCase();
-  return Object.fromEntries(words.map(word => [nameOf(word), { value: word }]));
+  return Object.fromEntries(
+    words.map(word => {
+      const description = meanings?.[word];
+      return [nameOf(word), { value: word, ...(description !== undefined && { description }) }];
+    }),
+  );
 }

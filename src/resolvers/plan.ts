@@ -8,7 +8,7 @@ import { FitResultRef } from './serving/fit.ts';
 import { WiringResultRef } from './serving/modelConfig.ts';
 
 const DeletionRef = builder.objectRef<Deletion>('Deletion').implement({
-  description: 'What would go: an object of Kubernetes, or files.',
+  description: 'What would be deleted: an object of Kubernetes, or files.',
   fields: t => ({
     kind: t.exposeString('kind', {
       description:
@@ -21,9 +21,9 @@ const DeletionRef = builder.objectRef<Deletion>('Deletion').implement({
 });
 
 const PlanRef = builder.objectRef<Plan>('Plan').implement({
-  description: 'What an action comes to: it would be done, and nothing was.',
+  description: 'What an action would do. Nothing of it was done.',
   fields: t => ({
-    dryRun: t.boolean({ description: 'Nothing was written.', resolve: () => true }),
+    dryRun: t.boolean({ description: 'Always true: nothing was written.', resolve: () => true }),
     backend: t.field({
       type: BackendRef,
       nullable: true,
@@ -40,27 +40,31 @@ const PlanRef = builder.objectRef<Plan>('Plan').implement({
     fit: t.expose('fit', {
       type: FitResultRef,
       nullable: true,
-      description: 'What the action is allowed by, where that is checked.',
+      description: 'The fit that allows the action, where that is checked.',
     }),
     alreadyServing: t.exposeBoolean('alreadyServing', {
       nullable: true,
-      description: 'True when something serves it: nothing would be created for that.',
+      description: 'True when something serves it already: nothing would be created to serve it.',
     }),
     joins: t.exposeString('joins', {
       nullable: true,
       description:
-        'The download of the same that runs and would be joined: id of a job, or name of a Job in the cluster.',
+        'The download of the same that is under way and would be joined: id of a job, or name of a Job in the cluster.',
     }),
     manifests: t.expose('manifests', {
       type: ['Manifest'],
-      description: 'Objects that would be created or changed, in their order.',
+      description: 'Objects that would be created or changed, in that order.',
     }),
     wiring: t.expose('wiring', {
       type: WiringResultRef,
       nullable: true,
       description: 'How it would be made known to agents.',
     }),
-    deletes: t.expose('deletes', { type: [DeletionRef], nullable: true, description: 'What would go, in its order.' }),
+    deletes: t.expose('deletes', {
+      type: [DeletionRef],
+      nullable: true,
+      description: 'What would be deleted, in that order.',
+    }),
   }),
 });
 
@@ -69,8 +73,8 @@ builder.queryFields(t => ({
     type: PlanRef,
     nullable: true,
     description: [
-      'What `pullModel` would do; it is refused as that is. Where it is known before the download that its job would fail,',
-      'that is a refusal too.',
+      'What `pullModel` would do; refused where that is. Where it is known beforehand that the job would fail, that is a',
+      'refusal too.',
     ].join('\n'),
     args: pullArgs(t.arg),
     resolve: (_root, args, { gateway, call }) => planPull(gateway, call, args),
@@ -78,21 +82,21 @@ builder.queryFields(t => ({
   planLoad: t.field({
     type: PlanRef,
     nullable: true,
-    description: 'What `loadModel` would do; it is refused as that is.',
+    description: 'What `loadModel` would do; refused where that is.',
     args: loadArgs(t.arg),
     resolve: (_root, args, { gateway, call }) => planLoad(gateway, call, args),
   }),
   planUnload: t.field({
     type: PlanRef,
     nullable: true,
-    description: 'What `unloadModel` would do; it is refused as that is.',
+    description: 'What `unloadModel` would do; refused where that is.',
     args: unloadArgs(t.arg),
     resolve: (_root, args, { gateway, call }) => planUnload(gateway, call, args),
   }),
   planDelete: t.field({
     type: PlanRef,
     nullable: true,
-    description: 'What `deleteModel` would do; it is refused as that is.',
+    description: 'What `deleteModel` would do; refused where that is.',
     args: deleteArgs(t.arg),
     resolve: (_root, args, { gateway, call }) => planDelete(gateway, call, args),
   }),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { buildableKinds } from '../../src/backends/drivers.ts';
 import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { allSettings, ConfigError } from '../../src/config/settings.ts';
@@ -381,6 +382,8 @@ Examples:
       Serve what runs on this machine; then open http://localhost:8080/graphql.
   model-manager serve --backend ollama --ollama-endpoint http://gpu-box:11434
       Serve the Ollama of another machine.
+  model-manager serve --backends kserve --kubeconfig ~/.kube/config
+      Serve the models of a GPU cluster.
   MODEL_MANAGER_LISTEN=127.0.0.1:9000 model-manager serve --discover
       Let nothing but this machine in.
 
@@ -410,9 +413,9 @@ Backends:
           .filter(Boolean)
           .map(pair => pair.split('=', 2)),
       );
-      assert.doesNotThrow(() => parse(flags.split(' '), env), command);
+      assert.doesNotThrow(() => parseServe(flags.split(' '), env, { buildable: buildableKinds }), command);
     }
-    assert.equal(commands.length, 3);
+    assert.equal(commands.length, 4);
   });
 
   test('the help of the program names its commands', () => {

@@ -51,7 +51,8 @@ test('everything that the greeting says can be done, whatever cluster the user h
   );
   const commands = commandsIn(greeting);
   assert.equal(commands.length, greeting.match(/^ {2}curl/gm)?.length);
-  const [list, jobs, models, load, fit, serve, remove, add] = commands as [
+  const [list, jobs, models, load, fit, follow, serve, remove, add] = commands as [
+    Command,
     Command,
     Command,
     Command,
@@ -85,10 +86,17 @@ test('everything that the greeting says can be done, whatever cluster the user h
   assert.equal(judged.status, 200);
   assert.match((judged.json as { reason: string }).reason, /^67\.7 GiB weights .* exceed the 90\.0 GiB/);
 
+  const follower = await streamOf(follow);
+  assert.equal((await follower.nextPayload('nothing yet')).data.serve.serve, null);
   const served = await send(serve.url, serve.body);
   assert.equal(served.status, 200);
   const { running } = served.json as { running: { kind: string; resource: string } };
   assert.deepEqual([running.kind, running.resource], ['LLMInferenceService', 'gemma-3-4b-gguf']);
+  for (let phase: string | undefined; phase !== 'READY'; ) {
+    phase = (await follower.nextPayload('its way')).data.serve.serve?.phase;
+    assert.notEqual(phase, 'FAILED');
+  }
+  follower.leave();
 
   const called = async ({ url, body }: Command) => {
     const { text } = await send(url, body);

@@ -1,71 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { chromium, type Page } from 'playwright-core';
+import { test } from 'node:test';
 import { startOllama } from '../../src/demo/ollama.ts';
 import { createOllamaDriver } from '../../src/drivers/ollama/index.ts';
+import { noBrowser, openBrowser, openGraphiql, picture, run, runTab, shown } from '../support/browser.ts';
 import { testGateway } from '../support/gateway.ts';
 import { eventually, send, startServer, textOf } from '../support/server.ts';
 
-const browser = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  path => path && existsSync(path),
-);
-const skip = browser ? false : 'there is no Chromium here; CHROMIUM can name one';
-/** A folder to leave pictures in. */
-const pictures = process.env.SCREENSHOTS;
-
-/** A page of a browser that knows no other machine than this one, and what it complained about. */
-async function openBrowser(t: TestContext) {
-  const profile = await mkdtemp(join(tmpdir(), 'graphiql-'));
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: browser as string,
-    headless: true,
-    viewport: { width: 1400, height: 900 },
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-    ],
-  });
-  const page = context.pages()[0] ?? (await context.newPage());
-  t.after(async () => {
-    await picture(page, 'end');
-    await context.close();
-    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
-  });
-  const complaints: string[] = [];
-  const asked: string[] = [];
-  page.on('console', message => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-  });
-  page.on('pageerror', error => complaints.push(error.message));
-  page.on('requestfailed', request => complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
-  page.on('request', request => asked.push(request.url()));
-  page.on('websocket', socket => asked.push(socket.url()));
-  return { page, complaints, asked };
-}
-
-/** Waits until the result has a line with each of these. */
-async function shown(page: Page, ...lines: RegExp[]) {
-  for (const line of lines) {
-    await page.locator('.result-window .view-line').filter({ hasText: line }).first().waitFor({ timeout: 10_000 });
-  }
-}
-const open = (page: Page, tab: string) => page.getByRole('button', { name: tab, exact: true }).click();
-const run = (page: Page) => page.getByRole('button', { name: /^Execute query/ }).click();
-const picture = async (page: Page, name: string) => {
-  if (pictures) await page.screenshot({ path: join(pictures, `graphiql-${name}.png`) });
-};
-
-test('GraphiQL starts a pull and follows it, with nothing but this server to talk to', { skip }, async t => {
+test('GraphiQL starts a pull and follows it, with nothing but this server to talk to', { skip: noBrowser }, async t => {
   await using ollama = await startOllama({
     registry: [{ name: 'smollm2:135m', layers: [{ bytes: 271e6 }] }],
     timings: { pullMs: 4_000 },
@@ -74,11 +15,12 @@ test('GraphiQL starts a pull and follows it, with nothing but this server to tal
   await using server = await startServer({ gateway: testGateway({ drivers: [driver] }), graphiql: true });
   const { page, complaints, asked } = await openBrowser(t);
 
-  await page.goto(server.graphqlUrl);
-  await page.getByRole('button', { name: /^Execute query/ }).waitFor({ timeout: 20_000 });
+  await openGraphiql(page, server.graphqlUrl);
   assert.equal(await page.title(), 'model-manager');
   assert.deepEqual(await page.getByRole('tab').locator('button:first-child').allInnerTexts(), [
     'watchJobs',
+    'loadModel',
+    'watchServe',
     'watchModels',
     'listModels',
     'pullModel',
@@ -101,14 +43,7 @@ test('GraphiQL starts a pull and follows it, with nothing but this server to tal
     ['listModels', /"name":\s*"smollm2:135m"/],
     ['pullModel', /"model":\s*"smollm2:135m"/],
   ] as const) {
-    await open(page, tab);
-    // For a moment after a tab was opened, GraphiQL runs what the one before was named.
-    const seen = shown(page, line);
-    for (let runs = 0; runs < 20; runs++) {
-      await run(page);
-      if (await Promise.race([seen.then(() => true), page.waitForTimeout(250).then(() => false)])) break;
-    }
-    await seen;
+    await runTab(page, tab, line);
     await picture(page, tab);
   }
   await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();

@@ -17,10 +17,10 @@ export async function startDemo(t: TestContext, ...flags: string[]) {
     await served.stop();
   });
   /** Lets time go by in steps while it `moves`, so that clients keep up with it, until something holds. */
-  async function live(holds: () => boolean | Promise<boolean>, what: string, moves = () => true) {
-    const end = performance.now() + 20_000;
+  async function live(holds: () => boolean | Promise<boolean>, what: string, moves = () => true, ms = 20_000) {
+    const end = performance.now() + ms;
     while (!(await holds())) {
-      assert.ok(performance.now() < end, `did not become true within 20 s: ${what}`);
+      assert.ok(performance.now() < end, `did not become true within ${ms} ms: ${what}`);
       if (moves()) await clock.advance(250);
       for (let turns = 0; turns < 5; turns++) await turn();
     }

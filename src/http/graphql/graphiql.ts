@@ -27,10 +27,14 @@ export function pageSecurityPolicy(host = ''): string {
 }
 
 /** Operations that open as tabs, in this order. */
-const examples = ['watchJobs', 'watchModels', 'listModels', 'pullModel', 'listBackends'];
+const examples = ['watchJobs', 'loadModel', 'watchServe', 'watchModels', 'listModels', 'pullModel', 'listBackends'];
 
-/** Variables that make an example useful at once. */
-const exampleVariables: Record<string, object> = { pullModel: { model: 'smollm2:135m' } };
+/** Variables that make an example useful at once, in the demo at least. */
+const exampleVariables: Record<string, object> = {
+  loadModel: { backend: 'kserve', preset: 'qwen2-5-7b-x2' },
+  watchServe: { backend: 'kserve', model: 'qwen2-5-7b-x2' },
+  pullModel: { model: 'smollm2:135m' },
+};
 
 /** Renders the page. The 9 MB of GraphiQL are imported on first use only. */
 export async function renderPage(operations: readonly Operation[], endpoint: string): Promise<Page> {
@@ -40,7 +44,7 @@ export async function renderPage(operations: readonly Operation[], endpoint: str
     .map(name => byName.get(name))
     .filter(operation => operation !== undefined)
     .map(({ name, description, text }) => ({
-      query: `${comment(description)}${text}\n`,
+      query: `${comment(firstParagraph(description))}${text}\n`,
       variables: JSON.stringify(exampleVariables[name] ?? {}, null, 2),
     }));
   const page = renderGraphiQL({
@@ -56,9 +60,12 @@ export async function renderPage(operations: readonly Operation[], endpoint: str
 
 /**
  * Tabs that are there from the start keep the offset they came in with. GraphiQL hides that until a tab has the focus, so a
- * tab jumps away from under the first click on it.
+ * tab jumps away from under the first click on it. And the name of the page is one word, however many tabs there are.
  */
-const fixes = '.graphiql-tab:focus-within { transform: none !important }';
+const fixes = '.graphiql-tab:focus-within { transform: none !important } .graphiql-logo { white-space: nowrap }';
+
+/** What it does; what follows is for agents. */
+const firstParagraph = (text: string) => text.split('\n\n', 1)[0] as string;
 
 /** Comment lines as long as the editor shows. */
 const comment = (text: string) => text.replace(/\s+/g, ' ').replace(/(.{1,48})(?: |$)/g, '# $1\n');

@@ -4,17 +4,18 @@ import { builder, enumValues } from '../builder.ts';
 import type { Remaining } from './remaining.ts';
 
 const EstimateBasisEnum = builder.enumType('EstimateBasis', {
-  description: [
-    'What an estimate is told from: figures that are published of a usual serve, serves that finished before, or the speed of the',
-    'very download.',
-  ].join('\n'),
-  values: enumValues(estimateBases),
+  description: 'What an estimate goes by.',
+  values: enumValues(estimateBases, {
+    published: 'Published figures of a usual serve: nothing of the kind has finished here yet.',
+    learned: 'What serves of the kind took that finished here.',
+    measured: 'The speed of this very download so far.',
+  }),
 });
 
-const samples = 'How many finished serves it was learned from; 0 unless it was learned.';
+const samples = 'How many serves it was learned from; 0 unless `basis` is `LEARNED`.';
 
 export const EstimateRef = builder.objectRef<Estimate>('Estimate').implement({
-  description: 'How long something takes as a rule. It is an estimate, and no promise.',
+  description: 'How long something usually takes: an estimate, no promise.',
   fields: t => ({
     seconds: t.exposeFloat('seconds'),
     basis: t.expose('basis', { type: EstimateBasisEnum }),
@@ -24,22 +25,21 @@ export const EstimateRef = builder.objectRef<Estimate>('Estimate').implement({
 
 export const RemainingRef = builder.objectRef<Remaining>('Remaining').implement({
   description: [
-    'How long something takes from now on, as the sum of what its steps take. It is an estimate, and no promise. Its basis is that',
-    'of the largest part of it.',
+    'How long it still takes until a model is ready, as the sum of what its steps take: an estimate, no promise. `basis` and',
+    '`samples` are those of the largest part of it.',
   ].join('\n'),
   fields: t => ({
-    seconds: t.exposeFloat('seconds', { description: 'From `at` on, 0 or more.' }),
+    seconds: t.exposeFloat('seconds', { description: 'Counted from `at`, 0 or more.' }),
     basis: t.expose('basis', { type: EstimateBasisEnum }),
     samples: t.exposeInt('samples', { description: samples }),
     overdue: t.exposeBoolean('overdue', {
-      description: 'Whether the step in progress takes longer than it does as a rule; it then counts as 0 seconds.',
+      description:
+        'Whether the step in progress has taken longer than it usually does; what is left of it then counts as 0.',
     }),
     at: t.expose('at', {
       type: 'DateTime',
-      description: [
-        'When it was computed. A subscription sends nothing just because time passes: whoever shows it as it shrinks counts from',
-        'here.',
-      ].join('\n'),
+      description:
+        'When it was computed. A display counts down from here: but for `serve`, no subscription sends an event because time passes.',
     }),
   }),
 });

@@ -13,13 +13,13 @@ export const ReasonRef = builder.objectRef<CataloguedReason>('Reason').implement
     where: t.expose('where', { type: [ReasonPlaceEnum] }),
     texts: t.exposeStringList('texts', {
       description:
-        'What it says, with `{placeholders}`: messages, or parts of one. Empty where the message is that of another program.',
+        'Its messages, whole or in parts, with `{placeholders}`; empty where another program writes the message.',
     }),
-    meaning: t.exposeString('meaning', { description: 'In a sentence or two.' }),
+    meaning: t.exposeString('meaning', { description: 'What has happened, in a sentence or two.' }),
     remedy: t.exposeString('remedy', { description: 'What to do about it, if anything.' }),
     from: t.exposeString('from', {
       nullable: true,
-      description: 'The program whose word it is, such as `Kubernetes`; null = the gateway.',
+      description: 'The program whose word it is, such as `Kubernetes`; null for words of the gateway.',
     }),
   }),
 });
@@ -27,8 +27,8 @@ export const ReasonRef = builder.objectRef<CataloguedReason>('Reason').implement
 builder.queryField('reasons', t =>
   t.field({
     type: [ReasonRef],
-    description: 'All reasons that messages give, by where they show.',
-    args: { code: t.arg.string({ description: 'That one only; nothing when nobody described it.' }) },
+    description: 'Every reason why something waits, failed or does not fit, by where it shows.',
+    args: { code: t.arg.string({ description: 'Only this one; nothing when there is no such reason.' }) },
     resolve: (_root, { code }) => {
       if (code === null || code === undefined) return catalogue;
       const reason = reasonOf(code);

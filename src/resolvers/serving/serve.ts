@@ -20,22 +20,22 @@ interface ServePayload {
 }
 
 const ServeEventRef = builder.objectRef<ServePayload>('ServeEvent').implement({
-  description: 'One served model as it then is, whole.',
+  description: 'One served model as it then is, whole: there is nothing to merge.',
   fields: t => ({
     revision: t.expose('revision', { type: 'Revision', description: 'Grows with every event.' }),
     observedAt: t.expose('observedAt', {
       type: 'DateTime',
-      description: "When this was seen, by the server's clock: what times of steps are to be compared with.",
+      description: "When this was so, by the server's clock: what to compare the times of steps with.",
     }),
     serve: t.expose('serve', {
       type: LoadedModelRef,
       nullable: true,
-      description: 'Null before anything serves the model; as it last was when it is gone.',
+      description: 'The model on its way; null before anything serves it.',
     }),
-    removed: t.exposeBoolean('removed', { description: 'What served the model is gone.' }),
+    removed: t.exposeBoolean('removed', { description: 'What served the model is gone; `serve` is what it last was.' }),
     errors: t.field({
       type: [FailureRef],
-      description: 'Backends that cannot answer at the moment, so that nothing is known of what they serve.',
+      description: 'Backends that cannot answer at the moment: until they can, `serve` is what it last was.',
       resolve: ({ errors }) => errors,
     }),
   }),
@@ -53,10 +53,13 @@ builder.subscriptionField('serve', t =>
   t.field({
     type: ServeEventRef,
     description: [
-      'One served model: first as it is, then each change of it, and every second while it is on its way. It can be followed',
-      'before it is loaded, and goes on after it is gone, for the next load of the same.',
+      'One served model on its way to its first answer: first as it is, then after each change, and every second until it is',
+      'ready or has failed. It can be followed before it is loaded. It goes on after the model is gone, for its next load.',
     ].join('\n'),
-    args: { model: modelArg(t.arg), backend: backendArg(t.arg) },
+    args: {
+      model: modelArg(t.arg, 'What serves it, its preset, or the model itself: the name of any of them.'),
+      backend: backendArg(t.arg),
+    },
     subscribe: (_root, { model, backend }, { gateway }) => {
       const loaded = followList(gateway.registry, backend, 'loaded', 'loadedModels');
       const seen = derive<[Rows<LoadedModel>], Seen>([loaded], ([{ value }], before) => {
@@ -100,10 +103,11 @@ function serveEvents(states: Watch<Observation<Seen>>): Watch<LiveEvent<ServePay
     async next() {
       const state = await states.next();
       if (state.done) return state;
-      const { revision, observedAt, value } = state.value;
+      const { revision, value } = state.value;
       const { serve, errors = [] } = value ?? {};
       const removed = serve === undefined && last !== undefined && errors.length === 0;
-      const payload = { revision, observedAt, serve: serve ?? last, removed, errors };
+      // What nobody has changed since was seen long ago, and still is so: a watch lasts.
+      const payload = { revision, observedAt: new Date(), serve: serve ?? last, removed, errors };
       // Another of the same name is another serve.
       last = serve ?? (removed ? undefined : last);
       return { done: false, value: { snapshot: payload, changes: payload } };
