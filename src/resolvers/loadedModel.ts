@@ -10,11 +10,18 @@ import { backendView } from './backend.ts';
 import { builder, type Context, faces } from './builder.ts';
 import { findRow, followList, listEventType, listType, pageOf, readList, served } from './lists.ts';
 import { BackendRef, LoadedModelRef, ModelRef, placedId } from './refs.ts';
-import { RemainingRef } from './serving/estimate.ts';
+import { EstimateBasisEnum } from './serving/estimate.ts';
 import { ModelConfigType, WiringResultRef } from './serving/modelConfig.ts';
 import { TargetRef } from './serving/pool.ts';
 import { remaining } from './serving/remaining.ts';
 import { ServingPhaseEnum, StepRef } from './serving/step.ts';
+
+function estimateOf({ phase, steps = [] }: LoadedModel, { reads }: Context) {
+  const left = phase === 'terminating' ? undefined : remaining(steps, Date.now());
+  // Kept answers do not shrink with time.
+  if (left) reads?.clear();
+  return left;
+}
 
 /** Copies of one model have ids of their own. */
 const loadedId = (loaded: LoadedModel) => placedId({ backend: loaded.backend, name: loadedKey(loaded) });
@@ -96,19 +103,19 @@ builder.node(LoadedModelRef, {
       nullable: true,
       description: 'All steps in their order, those to come as pending.',
     }),
-    remaining: t.field({
-      type: RemainingRef,
+    remainingSeconds: t.float({
       nullable: true,
       description: [
-        'An estimate of how long it takes until the model is ready; null when it is ready, has failed or is going, and when',
-        'nobody can tell.',
+        'How long it still takes until the model is ready, as the sum of what its steps take: an estimate, no promise. Null when',
+        'it is ready, has failed, crashes or is going, and when nobody can tell.',
       ].join('\n'),
-      resolve: ({ phase, steps = [] }, _, { reads }) => {
-        const left = phase === 'terminating' ? undefined : remaining(steps, Date.now());
-        // Kept answers do not shrink with time.
-        if (left) reads?.clear();
-        return left;
-      },
+      resolve: (loaded, _, context) => estimateOf(loaded, context)?.seconds,
+    }),
+    remainingBasis: t.field({
+      type: EstimateBasisEnum,
+      nullable: true,
+      description: 'What the largest part of that estimate goes by.',
+      resolve: (loaded, _, context) => estimateOf(loaded, context)?.basis,
     }),
     modelConfig: t.expose('modelConfig', {
       type: ModelConfigType,

@@ -114,7 +114,7 @@ test('GraphiQL follows a model from a refused node to its first answer', { skip:
   await shown(
     page,
     /"name":\s*"Qwen\/Qwen2\.5-7B-Instruct"/,
-    /"remaining":\s*null/,
+    /"remainingSeconds":\s*null/,
     /"endpoint":\s*"https:\/\/models\.example\.com\/model-serving\//,
     /"ready":\s*true/,
   );

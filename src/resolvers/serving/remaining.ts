@@ -1,12 +1,5 @@
 import type { Estimate, ReasonCode, Step } from '../../domain.ts';
 
-/** How long a serve takes until it is ready, from `at` on. Basis and samples are those of the largest part of it. */
-export interface Remaining extends Estimate {
-  /** Whether the step in progress takes longer than it does as a rule. */
-  readonly overdue: boolean;
-  readonly at: Date;
-}
-
 /** The part of the weights that has to be there before their own speed says how long the rest takes. */
 const speaking = 0.01;
 
@@ -18,7 +11,7 @@ const speaking = 0.01;
  * @returns Undefined when all is done, when a step failed or a runtime crashes again and again, and when there is no estimate
  *   of one.
  */
-export function remaining(steps: readonly Step[], now: number): Remaining | undefined {
+export function remaining(steps: readonly Step[], now: number): Estimate | undefined {
   const left = steps.filter(({ name, state }) => state !== 'done' && name !== 'ready');
   const isStuck = steps.some(
     ({ state, reason }) => state === 'failed' || reason === ('CrashLoop' satisfies ReasonCode),
@@ -28,20 +21,16 @@ export function remaining(steps: readonly Step[], now: number): Remaining | unde
   if (parts.length < left.length) return undefined;
   const { basis, samples } = parts.reduce((most, part) => (part.seconds > most.seconds ? part : most));
   const seconds = Math.round(parts.reduce((sum, part) => sum + part.seconds, 0) * 10) / 10;
-  return { seconds, basis, samples, overdue: parts.some(({ overdue }) => overdue), at: new Date(now) };
+  return { seconds, basis, samples };
 }
 
-interface Part extends Estimate {
-  readonly overdue: boolean;
-}
-
-function restOf(step: Step, now: number): Part | undefined {
+function restOf(step: Step, now: number): Estimate | undefined {
   const { state, since, typical } = step;
-  if (state !== 'inProgress' || !since) return typical && { ...typical, overdue: false };
+  if (state !== 'inProgress' || !since) return typical;
   const elapsed = millisecondsOf(since, now) / 1000;
   const measured = restOfDownload(step, elapsed);
-  if (measured !== undefined) return { seconds: measured, basis: 'measured', samples: 0, overdue: false };
-  return typical && { ...typical, seconds: Math.max(0, typical.seconds - elapsed), overdue: elapsed > typical.seconds };
+  if (measured !== undefined) return { seconds: measured, basis: 'measured', samples: 0 };
+  return typical && { ...typical, seconds: Math.max(0, typical.seconds - elapsed) };
 }
 
 /** Undefined when too little is counted to tell. */

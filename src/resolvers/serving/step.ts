@@ -1,6 +1,6 @@
 import { reasonOf, type Step, servingPhases, stepNames, stepStates } from '../../domain.ts';
 import { builder, type Context, enumValues, faces } from '../builder.ts';
-import { EstimateRef } from './estimate.ts';
+import { EstimateBasisEnum } from './estimate.ts';
 import { ReasonRef } from './reason.ts';
 import { millisecondsOf } from './remaining.ts';
 
@@ -95,10 +95,19 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
       nullable: true,
       description: 'Whether the volume of the cache is what ties the model to those zones; null = unknown.',
     }),
-    typical: t.expose('typical', {
-      type: EstimateRef,
+    typicalSeconds: t.float({
       nullable: true,
-      description: 'How long the whole step usually takes; null when nobody can tell, and once the model is ready.',
+      description: [
+        'How long the whole step usually takes: an estimate, no promise. Null when nobody can tell, and once the model is',
+        'ready.',
+      ].join('\n'),
+      resolve: ({ typical }) => typical?.seconds,
+    }),
+    typicalBasis: t.field({
+      type: EstimateBasisEnum,
+      nullable: true,
+      description: 'What that estimate goes by.',
+      resolve: ({ typical }) => typical?.basis,
     }),
     elapsedSeconds: t.float({
       nullable: true,
