@@ -104,6 +104,11 @@ export function createKserveDriver(options: KserveOptions): Driver {
     return directory;
   }
 
+  function cachedBytes(directory: string): number | undefined {
+    const { entries } = inventory.current?.value?.contentOn(undefined) ?? {};
+    return entries && (entries.find(({ dir }) => dir === directory)?.bytes ?? 0);
+  }
+
   const status = deriveSeen<[readonly KubernetesObject[], readonly KubernetesObject[], Configured], BackendStatus>(
     [world.served, world.controlPlane, world.configured],
     ([served, controlPlane, { value: configured }], before) => {
@@ -160,7 +165,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = loadedModels({ world, client, watches, agents, call, place });
+  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes });
 
   const questions = createQuestions({
     backend: name,

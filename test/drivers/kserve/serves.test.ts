@@ -169,3 +169,23 @@ test('the same requests for three and for three hundred, none while somebody lis
   };
   assert.equal(await asked(300), await asked(3));
 });
+
+test('weights that are all in the cache are not expected to take a download', async () => {
+  const typical = async (bytes: number | undefined) => {
+    await using lab = await listening();
+    lab.ends('mm-scan-', bytes === undefined ? 'END\n' : `DIR\tnova-4b\t${bytes}\t5\t1789000000\t1\nEND\n`);
+    const { nodes } = lab.driver.observed ?? assert.fail('nothing is observed');
+    nodes.subscribe(() => {});
+    await lab.driver.nodes?.(tenSeconds());
+    await eventually(
+      () => nodes.current?.value?.some(({ cache }) => cache?.scannedAt) === true,
+      'the cache is counted',
+    );
+    put(lab, served('nova-4b', node));
+    await eventually(() => lab.step('downloadingWeights')?.typical !== undefined, 'an estimate');
+    return lab.step('downloadingWeights')?.typical?.seconds;
+  };
+  assert.equal(await typical(8_054_072_104), 15);
+  assert.equal(await typical(4_000_000_000), 72);
+  assert.equal(await typical(undefined), 72);
+});

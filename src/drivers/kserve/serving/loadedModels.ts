@@ -13,21 +13,36 @@ import { createServes, type Serve, type Serves, type ServesOptions } from './ser
 
 interface Options extends ServesOptions {
   readonly place: { readonly backend: string; readonly target: Target | undefined };
+  /** Bytes that the cache holds in a directory, as it was last counted; undefined when nobody knows. */
+  cachedBytes(directory: string): number | undefined;
 }
 
-export function loadedModels({ place, ...options }: Options): Source<readonly LoadedModel[]> {
+/** Presets say how large weights are in round numbers: with so much of it, nothing is missing. */
+const complete = 0.9;
+
+export function loadedModels({ place, cachedBytes, ...options }: Options): Source<readonly LoadedModel[]> {
   const { world } = options;
   const estimates = createEstimates();
+
+  /** Whether all of its weights are there, so that none have to be downloaded; undefined when nobody knows. */
+  function isCached({ directory }: ServedModel, weightsBytes: number | undefined): boolean | undefined {
+    const bytes = cachedBytes(directory);
+    return bytes === undefined || weightsBytes === undefined ? undefined : bytes >= weightsBytes * complete;
+  }
+
   const rowsOf = createKept<ServedRow, LoadedModel>({
     key: ({ served }) => served.name,
     from: ({ served, serve, around: { presets, settings, notes } }) => {
       const isOver = serve.timeline.phase === 'ready';
-      return [served, serve, presets, settings, notes, isOver || estimates.lessons];
+      const guesses = [estimates.lessons, isCached(served, weighed(served, presets).weightsBytes)];
+      return [served, serve, presets, settings, notes, ...(isOver ? [] : guesses)];
     },
     make: ({ served, serve, around: { presets, settings, notes } }) => {
       const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
       const { timeline, pool } = serve;
-      const steps = withTypicals({ ...weighed(served, presets), pool, steps: timeline.steps }, estimates);
+      const known = weighed(served, presets);
+      const cached = isCached(served, known.weightsBytes);
+      const steps = withTypicals({ ...known, pool, cached, steps: timeline.steps }, estimates);
       // Of what is ready, pods have nothing to say.
       const unknown = timeline.phase === 'ready' ? notes.served : notes.reservations;
       return servedAsLoaded(served, facts, { ...timeline, steps }, unknown);
