@@ -238,14 +238,15 @@ export async function decideUnload({ registry }: Actions, call: Call, input: Unl
 /** What became of an unload. */
 export interface Unloaded {
   readonly backend: Backend;
-  /** Of what was served by objects of its own, which are going now. */
+  /** The objects that served it, where it was served by objects of its own; they are going now. */
+  readonly resources?: readonly string[] | undefined;
   readonly inventory?: InventoryRefresh | undefined;
 }
 
 export async function unloadModel(actions: Actions, call: Call, input: UnloadInput): Promise<Unloaded> {
   const decided = await decideUnload(actions, call, input);
   const { backend, unserve } = decided;
-  if (unserve) return { backend, inventory: await unserveModel(actions, call, decided) };
+  if (unserve) return { backend, ...(await unserveModel(actions, call, decided)) };
   const { model } = decided;
   await backend.driver.unload?.(call, model);
   backend.changed();

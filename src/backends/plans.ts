@@ -75,7 +75,7 @@ export async function planUnload(
   const { backend, unserve } = decided;
   const names = { backend: backend.name, model: input.model.trim(), manifests: [] };
   if (!unserve) return { ...names, loaded: decided.model.running !== undefined };
-  const objects = unserve.serving.map(objectOf);
+  const objects = unserve.serving.map(each => objectOf(each, unserve));
   return { ...names, loaded: true, deletes: [...objects, ...(await forgotten(actions, call, backend, unserve))] };
 }
 
@@ -115,8 +115,12 @@ const isThere = ({ downloaded = true }: Model) => downloaded;
 const someOf = (deletes: readonly Deletion[]) => (deletes.length > 0 ? deletes : undefined);
 
 /** The object that serves a model. */
-const objectOf = ({ kind = 'LLMInferenceService', resource, instance, name }: LoadedModel): Deletion => ({
+const objectOf = (
+  { kind = 'LLMInferenceService', resource, instance, name }: LoadedModel,
+  { namespace }: UnservePlan,
+): Deletion => ({
   kind,
+  namespace,
   name: resource ?? instance ?? name,
 });
 

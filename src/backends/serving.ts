@@ -98,9 +98,16 @@ async function followServed(
   { plan, resource, report }: Following,
 ): Promise<ModelConfigRef> {
   const { name } = plan.model;
-  const say = (status: string) => report({ status, bytesCompleted: 0, bytesTotal: 0 });
-  say(`waiting for LLMInferenceService ${resource} to become ready`);
-  const access = (await backend.driver.whenServed?.(call, plan)) ?? plan.access;
+  let said = '';
+  const say = (status: string) => {
+    if (status !== said) report({ status, bytesCompleted: 0, bytesTotal: 0 });
+    said = status;
+  };
+  const waiting = `waiting for LLMInferenceService ${resource} to become ready`;
+  const sayWhere = () => say([waiting, whereIs(backend, resource)].filter(Boolean).join(': '));
+  sayWhere();
+  const unsubscribe = backend.loaded.subscribe(sayWhere);
+  const access = (await backend.driver.whenServed?.(call, plan).finally(unsubscribe)) ?? plan.access;
   backend.changed();
   say('ready; refreshing the ModelConfig from the published address');
   try {
@@ -112,6 +119,15 @@ async function followServed(
     const what = `${name} is ready but refreshing its ModelConfig failed: ${messageOf(error)}`;
     throw backendError(what, { cause: error });
   }
+}
+
+/** At which step it is, and why, in a few words; undefined while nobody knows. */
+function whereIs({ loaded }: Backend, resource: string): string | undefined {
+  const { steps = [] } = loaded.current?.value?.rows.find(each => each.resource === resource) ?? {};
+  const step = steps.find(({ state }) => state === 'inProgress' || state === 'failed');
+  if (!step) return undefined;
+  const state = step.state === 'failed' ? `${step.name} failed` : step.name;
+  return step.reason ? `${state} (${step.reason})` : state;
 }
 
 /** Makes a model known that nobody asked to be: that it fails is an answer. It goes on when the caller leaves. */
@@ -142,7 +158,7 @@ export async function unserveModel(
   actions: Actions,
   call: Call,
   { backend, unserve: plan }: DecidedUnserve,
-): Promise<InventoryRefresh> {
+): Promise<{ readonly resources: readonly string[]; readonly inventory: InventoryRefresh }> {
   const { driver } = backend;
   let inventory: InventoryRefresh = { refreshing: false, reason: 'the answer was due before the cache was looked at' };
   const work = outliving(call, changeMs);
@@ -158,7 +174,7 @@ export async function unserveModel(
     if (unserved.failure) throw unserved.failure;
   })().finally(backend.changed);
   await isLate(going, call);
-  return inventory;
+  return { resources: plan.serving.flatMap(({ resource }) => resource ?? []), inventory };
 }
 
 /** Whether agents forget a model of what goes: nothing else serves it, as far as one can see. */

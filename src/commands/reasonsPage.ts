@@ -28,7 +28,8 @@ interface Chapter {
 const chapters: readonly Chapter[] = [
   {
     title: 'Steps of a served model',
-    about: '`reason` of a step in `loadedModels`, and of the model while it is at that step.',
+    about:
+      '`reason` of a step in `loadedModels`. The model as a whole may have the word of its pod or its object beside it.',
     has: ({ where, from }) => from === undefined && where.some(isStep),
   },
   {

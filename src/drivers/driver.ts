@@ -95,6 +95,8 @@ export interface RemovePlan {
 export interface UnservePlan {
   /** At least one. */
   readonly serving: readonly LoadedModel[];
+  /** Where their objects are. */
+  readonly namespace?: string | undefined;
 }
 
 /** What came of it. */

@@ -155,6 +155,7 @@ const InventoryRefreshRef = builder.objectRef<InventoryRefresh>('InventoryRefres
 interface UnloadPayload {
   readonly backend: string;
   readonly model: string;
+  readonly resources?: readonly string[] | undefined;
   readonly inventory?: InventoryRefresh | undefined;
 }
 
@@ -164,6 +165,10 @@ const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').imple
     backendName: t.exposeString('backend'),
     model: t.exposeString('model', { description: 'The reference as given.' }),
     loaded: t.boolean({ description: 'False: it is on its way out of memory.', resolve: () => false }),
+    resources: t.exposeStringList('resources', {
+      nullable: true,
+      description: 'Names of the objects that served it, all of which are being deleted; null elsewhere.',
+    }),
     inventory: t.expose('inventory', { type: InventoryRefreshRef, nullable: true }),
     status: t.string({
       nullable: true,
@@ -173,16 +178,19 @@ const UnloadPayloadRef = builder.objectRef<UnloadPayload>('UnloadPayload').imple
     next: t.string({
       nullable: true,
       description: 'What happens next, where the unload is not over yet.',
-      resolve: ({ inventory }) => (inventory ? whatIsNext(inventory) : null),
+      resolve: ({ inventory, resources = [] }) => (inventory ? whatIsNext(resources, inventory) : null),
     }),
   }),
 });
 
-function whatIsNext({ refreshing, reason }: InventoryRefresh): string {
+function whatIsNext(resources: readonly string[], { refreshing, reason }: InventoryRefresh): string {
   const cache = refreshing
     ? 'what is cached is being counted again'
     : `what is cached is not counted again: ${reason ?? 'nothing to count'}`;
-  return `the object that serves it is being deleted; list_loaded_models shows it as Terminating until it is gone, and ${cache}`;
+  const [objects, go, they] =
+    resources.length === 1 ? ['the object', 'is', 'it'] : [`the ${resources.length} objects`, 'are', 'they'];
+  const gone = `list_loaded_models shows ${they} as Terminating until ${they} ${go} gone`;
+  return `${objects} that served it ${go} being deleted (${resources.join(', ')}); ${gone}, and ${cache}`;
 }
 
 interface DeletePayload {
@@ -228,8 +236,8 @@ builder.mutationFields(t => ({
     description: 'Lets go of a model. One that is not loaded stays as it is.',
     args: unloadArgs(t.arg),
     resolve: async (_root, args, { gateway, call }) => {
-      const { backend, inventory } = await unloadModel(gateway, call, args);
-      return { backend: backend.name, model: args.model.trim(), inventory };
+      const { backend, ...unloaded } = await unloadModel(gateway, call, args);
+      return { backend: backend.name, model: args.model.trim(), ...unloaded };
     },
   }),
   deleteModel: t.field({

@@ -86,7 +86,7 @@ test('a load answers what was created, what allowed it, and how agents know it; 
   await jobWhen(
     world.gateway,
     id,
-    ({ status }) => status === 'waiting for LLMInferenceService nova-4b to become ready',
+    ({ status }) => status === 'waiting for LLMInferenceService nova-4b to become ready: scheduling (WaitingForPod)',
   );
   world.become(ready());
   const over = await jobEnd(world.gateway, id);
@@ -179,12 +179,12 @@ test('an unload ends the job, takes what agents know, and says what is next', as
   await world.load({ model: nova });
   const { json } = await world.send('POST models/unload', { model: ' nova-4b ' });
   assert.deepEqual(
-    [json.backend, json.model, json.loaded, json.status, json.inventory],
-    ['kserve', 'nova-4b', false, 'Terminating', { refreshing: true }],
+    [json.backend, json.model, json.loaded, json.status, json.resources, json.inventory],
+    ['kserve', 'nova-4b', false, 'Terminating', ['nova-4b'], { refreshing: true }],
   );
   assert.equal(
     json.next,
-    'the object that serves it is being deleted; list_loaded_models shows it as Terminating until it is gone, and what is cached is being counted again',
+    'the object that served it is being deleted (nova-4b); list_loaded_models shows it as Terminating until it is gone, and what is cached is being counted again',
   );
   const job = await jobEnd(world.gateway, world.jobs()[0]?.id ?? '');
   assert.deepEqual([job.phase, job.error], ['cancelled', 'cancelled']);

@@ -40,7 +40,8 @@ export function createUnloads({ place, world, client, inventory }: Options) {
       const { objects, served, ...around } = await servedNow(call);
       const meant = new Set(meantBy(served, reference).map(({ name }) => name));
       const going = objects.filter(({ metadata }) => meant.has(metadata.name));
-      return { serving: going.map(object => servedAlone(object, around, place)) };
+      const { namespace } = around.settings;
+      return { serving: going.map(object => servedAlone(object, around, place)), namespace };
     },
 
     async unserve(call: Call, { serving }: UnservePlan): Promise<Unserved> {
