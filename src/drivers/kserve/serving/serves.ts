@@ -28,7 +28,7 @@ import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } fro
 
 export interface ServesOptions {
   readonly world: World;
-  readonly client: Pick<KubernetesClient, 'logs'>;
+  readonly client: Pick<KubernetesClient, 'logs' | 'now'>;
   readonly watches: Watches;
   /** The gateway's own. */
   readonly call: Call;
@@ -91,7 +91,8 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
     call,
   });
 
-  const tell = createTeller({ gpuResource, scaleUpTimeout });
+  const tell = createTeller({ gpuResource, scaleUpTimeout }, client.now);
+  const onOurClock = (moment: number) => moment - (client.now() - Date.now());
   type Parts = [
     Objects,
     Objects,
@@ -113,7 +114,7 @@ function servesBy({ world, client, watches, call }: ServesOptions, settings: Kse
       world.surroundings,
       logs,
       agents,
-      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout))),
+      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout)).map(onOurClock)),
     ],
     ([objects, servers, events, nodes, karpenter, around, logs, agents], before) => {
       const told = tell({
@@ -150,14 +151,14 @@ interface Scene {
 }
 
 /** Tells each serve from its own part of the scene, and again only when that part changed or its time came. */
-function createTeller(settings: ServeFacts['settings']): (scene: Scene) => Serves {
+function createTeller(settings: ServeFacts['settings'], clock: () => number): (scene: Scene) => Serves {
   const kept = createKept<Subject, Serve>({
     key: ({ facts }) => facts.object.metadata.name,
     from: ({ facts, moment }) => [...partsOf(facts), moment],
     make: ({ facts, now }) => told(facts, now),
   });
   return scene => {
-    const now = Date.now();
+    const now = clock();
     const subjects = subjectsIn(scene, settings, now);
     const serves = kept(subjects);
     return new Map(subjects.map(({ facts }, at) => [facts.object.metadata.name, serves[at] as Serve]));
