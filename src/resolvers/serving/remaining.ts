@@ -32,9 +32,9 @@ interface Part extends Estimate {
 }
 
 function restOf(step: Step, now: number): Part | undefined {
-  const { state, since, typical } = step;
+  const { state, since, typical, aheadMs = 0 } = step;
   if (state !== 'inProgress' || !since) return typical && { ...typical, overdue: false };
-  const elapsed = millisecondsOf(since, now) / 1000;
+  const elapsed = millisecondsOf(since, now + aheadMs) / 1000;
   const measured = restOfDownload(step, elapsed);
   if (measured !== undefined) return { seconds: measured, basis: 'measured', samples: 0, overdue: false };
   return typical && { ...typical, seconds: Math.max(0, typical.seconds - elapsed), overdue: elapsed > typical.seconds };

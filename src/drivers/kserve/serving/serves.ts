@@ -170,11 +170,17 @@ function told(facts: ServeFacts, now: number): Serve {
   const [pod] = 'value' in pods ? pods.value : [];
   const [node] = 'value' in nodes ? nodes.value : [];
   return {
-    timeline: timeline(facts, now),
+    timeline: onClock(timeline(facts, now), Math.round((now - Date.now()) / 1000) * 1000),
     uid: object.metadata.uid ?? '',
     pool: node ? (node.metadata.labels?.[poolLabel] ?? warm) : nominatedPool('value' in events ? events.value : []),
     restarts: pod ? restartsOf(pod) : 0,
   };
+}
+
+/** With what its times are to be compared with, where that is not our clock: in whole seconds, as its times are. */
+function onClock(told: Timeline, aheadMs: number): Timeline {
+  if (aheadMs === 0) return told;
+  return { ...told, steps: told.steps.map(step => (step.state === 'inProgress' ? { ...step, aheadMs } : step)) };
 }
 
 /** Of the nodes that Karpenter started. */
