@@ -20,7 +20,7 @@ import { relevantObjects } from './relevant.ts';
 import { openSources, type Sight } from './sources.ts';
 
 export interface RecorderOptions {
-  readonly client: Pick<KubernetesClient, 'logs'>;
+  readonly client: Pick<KubernetesClient, 'logs' | 'now'>;
   readonly watches: Watches;
   /** Until its signal aborts. */
   readonly call: Call;
@@ -52,7 +52,7 @@ const failedMs = 10 * 60_000;
 
 /** Rejects with a `ConfigError` when served models cannot be seen, or several objects serve the one that is meant. */
 export async function recordServe(options: RecorderOptions): Promise<Recorded> {
-  const { watches, call, settings, reference } = options;
+  const { client, watches, call, settings, reference } = options;
   const { signal } = call;
   let wake = Promise.withResolvers<void>();
   const sources = openSources(watches, call, { ...settings, discovery: options.discovery }, () => wake.resolve());
@@ -64,7 +64,7 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
   let last: Timeline | undefined;
   let isWaiting = false;
   /** Since when it is in the phase that it is in. */
-  let since = Date.now();
+  let since = client.now();
 
   /** Puts what is different on record. Returns how it ended, if it did. */
   async function take(): Promise<Recorded['ending'] | undefined> {
@@ -85,7 +85,8 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
       denied: [...sight.denied, ...denied],
       log,
     };
-    const at = Date.now();
+    // As the objects have it, and never back.
+    const at = Math.max(client.now(), recording?.instants.at(-1)?.at ?? 0);
     recording ??= begun(object, sight, settings);
     const now = timeline(factsOf(recording, next), at);
     const changes = changesBetween(state, next);
