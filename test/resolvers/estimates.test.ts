@@ -165,7 +165,7 @@ test('what a step has taken is told by the clock that it has its times of', asyn
     { ...serving, steps: [own] },
     { ...serving, instance: 'b', steps: [pulling(30)] },
   ]);
-  const query = '{ loadedModels { items { remaining { seconds overdue } steps { elapsedSeconds } } } }';
+  const query = '{ loadedModels { items { remainingSeconds steps { elapsedSeconds } } } }';
   const { data } = await askGraph(gateway, query);
   const [one, two] = data.loadedModels.items;
   assert.equal(one.steps[0].elapsedSeconds, 30);
