@@ -18,7 +18,7 @@ import { beginningOf, newsLines } from './recording/lines.ts';
 
 const endings: Readonly<Record<Recorded['ending'], string>> = {
   ready: 'it is ready',
-  failed: 'it has failed for 10 minutes',
+  failed: 'it failed, and came no further for 10 minutes',
   gone: 'the object is gone',
   stopped: 'stopped',
 };

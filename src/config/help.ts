@@ -87,7 +87,7 @@ export function recordHelp(width = 90): string {
     '',
     ...wrap(
       'It waits for an LLMInferenceService of that name, or one that serves that model. It ends when the model is ready, ' +
-        'when it has failed for 10 minutes, when the object is gone, or with Ctrl-C; the file is complete in any case. ' +
+        'when it failed and came no further for 10 minutes, when the object is gone, or with Ctrl-C; the file is complete in any case. ' +
         'What must not be read is on record as refused. Look at the file before you give it away.',
       room,
     ),
