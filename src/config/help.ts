@@ -57,7 +57,7 @@ export function demoHelp(width = 90): string {
     'Examples:',
     '  model-manager demo',
     '      Then open http://127.0.0.1:8080/graphql.',
-    '  model-manager demo --replay nova-4b.yaml --speed 5',
+    '  model-manager demo --replay nova-4b.yaml',
     '      Watch there how that model came up.',
     '',
     ...demoSettings.flatMap(describer(demoSettings, room)),
@@ -82,8 +82,11 @@ export function recordHelp(width = 90): string {
     '',
     'Usage: model-manager record OBJECT|MODEL [settings]',
     '',
-    'Example:',
-    '  model-manager record nova-4b --output nova-4b.yaml',
+    'Examples:',
+    '  model-manager record nova-4b --kserve-discovery-namespace agent-platform --output nova-4b.yaml',
+    '      The namespace is that of the ConfigMap in which the platform publishes how models are served.',
+    '  model-manager record qwen2-5-7b-x2 --server http://127.0.0.1:8090 --kserve-discovery-namespace agent-platform',
+    '      Record a model of the demo that runs meanwhile.',
     '',
     ...wrap(
       'It waits for an LLMInferenceService of that name, or one that serves that model. It ends when the model is ready, ' +
