@@ -57,8 +57,10 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
           object: recording.object,
           file: replay.file,
           length: spanWords((played.instants.at(-1)?.at ?? 0) - (played.instants[0]?.at ?? 0)),
-          playing: spanWords(playingMs(played.instants, speed)),
-          pace: afterMs === 0 ? undefined : { speed, after: spanWords(afterMs) },
+          pace:
+            afterMs === 0
+              ? undefined
+              : { speed, playing: spanWords(playingMs(played.instants, speed)), after: spanWords(afterMs) },
         })
       : greeting(found),
   );

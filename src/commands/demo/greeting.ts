@@ -13,15 +13,14 @@ export interface Places {
   readonly discoveryNamespace: string;
 }
 
-/** A recording that is played. */
+/** A recording that is played. Times in words. */
 export interface Played {
   readonly object: string;
   readonly file: string;
-  /** How long it took, and how long it takes now, in words. */
+  /** How long it took. */
   readonly length: string;
-  readonly playing: string;
   /** Undefined: all is there at once. */
-  readonly pace: { readonly speed: number; readonly after: string } | undefined;
+  readonly pace: { readonly speed: number; readonly playing: string; readonly after: string } | undefined;
 }
 
 const json = "-H 'content-type: application/json'";
@@ -33,10 +32,10 @@ const subscribe = (url: string, query: string) => `curl -N ${url}/graphql ${json
 const follow = (url: string, object: string, fields: string) =>
   subscribe(url, `serve(model: \\"${object}\\") { serve { ${fields} } }`);
 
-/** How this very program is called from where it was: with the Node of a checkout, or by its name. */
+/** How this program is called: with the Node of its checkout, or by its name where it is installed. */
 function ourselves(): string {
   const main = fileURLToPath(new URL('../../main.ts', import.meta.url));
-  return main === process.argv[1] ? `npx node ${relative(process.cwd(), main)}` : 'model-manager';
+  return import.meta.url.endsWith('.ts') ? `npx node ${relative(process.cwd(), main)}` : 'model-manager';
 }
 
 const record = ({ cluster, discoveryNamespace }: Places, object: string) => `${ourselves()} record ${object} \\
@@ -79,8 +78,8 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
   curl ${url}/api/v1/models/load \\
     -d '{"preset": "gemma-3-4b-gguf"}'
 
-  # Put on record how a model of the cluster comes up: this first, then a load
-  ${record(places, 'qwen2-5-7b-x2')}
+  # Put on record how it comes up: this first, then the load above
+  ${record(places, 'gemma-3-4b-gguf')}
 
   # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}
@@ -91,29 +90,29 @@ Ctrl-C ends it.
 }
 
 /** Of a demo that replays: what is there to see is the recording. */
-export function replayGreeting(places: Places, { object, file, length, playing, pace }: Played): string {
+export function replayGreeting(places: Places, { object, file, length, pace }: Played): string {
   const { url } = places;
-  const when = pace
-    ? `${length} in ${playing}, ${pace.speed} times as fast. It begins in ${pace.after}.`
-    : `${length}, all at once.`;
+  const faster = pace?.speed === 1 ? 'as fast as it happened' : `${pace?.speed} times as fast`;
+  const course = pace
+    ? `It took ${length}, and takes ${pace.playing} now: ${faster}, and where nothing
+changes for long, faster still. It begins in ${pace.after}. Watch it live:`
+    : `It took ${length}, and is there at once:`;
   return `
-The recorded serve of ${object}, in a made-up cluster with the real gateway in
-front: ${when} Of
-${file}
-
-Watch it live:
+A made-up cluster in which ${object} is served as it is on record in
+${file}, and the real gateway in front of it.
+${course}
 
   ${url}/graphql
 
-  # Follow it from its creation to its first answer, or to what stopped it
-  ${follow(url, object, 'phase reason message')}
+  # Follow it to its first answer, or to what stopped it
+  ${follow(url, object, 'phase reason')}
 
-  # All its steps, as far as it is
+  # Where it is, with all its steps
   curl '${url}/api/v1/loaded?backend=kserve'
 
-  # Put it on record again: this, then the demo anew, with the same --replay
+  # Put it on record once more, from where it is
   ${record(places, object)}
 
-What it ended with stays. Ctrl-C ends it.
+What it ends with stays. Ctrl-C ends the demo.
 `;
 }
