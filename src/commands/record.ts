@@ -106,6 +106,5 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
 
 /** What is missing, what that costs, and the way out. */
 const noteWithout = ({ namespace, name }: DiscoveryRef, why: string) =>
-  `without the discovery ConfigMap ${namespace}/${name} (${why}): the namespace of models, the GPU resource, the cache, ` +
-  'the presets and the size of the weights are on record as flags and defaults have them; ' +
-  'give its namespace with --kserve-discovery-namespace';
+  `no discovery ConfigMap ${namespace}/${name} (${why}): where models are served, their cache, their presets and the size ` +
+  'of their weights are taken from flags and defaults; say in which namespace it is with --kserve-discovery-namespace';
