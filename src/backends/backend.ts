@@ -179,7 +179,8 @@ export function createBackend(
     loaded: derive<[readonly LoadedModel[], Known], Rows<LoadedModel>>([memory, known], ([seen, agents], previous) => {
       const { rows, errors } = toRows(seen);
       const joined = loadedWithAgents(driver, rows, agents.value);
-      return joined === rows ? { rows, errors } : { rows: keepRows(loadedKey)(previous?.rows, joined), errors };
+      const kept = joined === rows ? rows : keepRows(loadedKey)(previous?.rows, joined);
+      return keepSame(previous, { rows: kept, errors });
     }),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
     presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => toRows(seen)),

@@ -10,7 +10,6 @@
 import { recordOf, timestamp } from './cluster/store/object.ts';
 import type { Change, KubernetesObject } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
-import { unlessAborted } from './host/latch.ts';
 import { isReady, type ObjectStage, type ObjectStatus, objectStatus } from './kserve/conditions.ts';
 import { createRecorder } from './kserve/events.ts';
 import type { ServingFault, ServingPace } from './kserve/faults.ts';
@@ -18,7 +17,7 @@ import { bringUp } from './kserve/life.ts';
 import { type Repositories, type ServingCluster, type Surroundings, statusOf } from './kserve/surroundings.ts';
 import { ownerOf, podOf, type Service } from './kserve/template.ts';
 import type { Pod } from './kubelet/pods.ts';
-import { type Claim, placeFor, type SchedulableNode, type Volume } from './kubelet/scheduling.ts';
+import { createScheduler } from './kubelet/scheduler.ts';
 import type { EmulatedKubelet } from './kubelet.ts';
 
 export { kserveDefinitions } from './kserve/definitions.ts';
@@ -48,8 +47,6 @@ export interface EmulatedServing {
 const services = 'llminferenceservices.serving.kserve.io';
 /** How long Events outlive their pod, in milliseconds: an hour, as in real clusters. */
 const eventsMs = 3_600_000;
-/** What a pod may wait for. */
-const surroundings = ['nodes', 'persistentvolumeclaims', 'persistentvolumes', 'pods'];
 
 export function startServing(cluster: ServingCluster, options: ServingOptions): EmulatedServing {
   const { clock = realClock, pace, kubelet, claim, repositories, gateway, faults = {}, missingImages = [] } = options;
@@ -60,7 +57,7 @@ export function startServing(cluster: ServingCluster, options: ServingOptions): 
   const answering = new Map<string, number>();
   /** Objects that are looked at at a time, by uid and time. */
   const due = new Set<string>();
-  let waiting = Promise.withResolvers<void>();
+  const scheduler = createScheduler(cluster);
   let made = 0;
   let addresses = 0;
 
@@ -74,20 +71,7 @@ export function startServing(cluster: ServingCluster, options: ServingOptions): 
     fault: name => (Object.hasOwn(faults, name) ? faults[name] : undefined),
     exists: image => !missingImages.includes(image),
     images: new Set(),
-    async place(pod, say, signal) {
-      for (;;) {
-        const changed = waiting.promise;
-        const place = placeFor(pod, {
-          nodes: cluster.list<SchedulableNode>('nodes'),
-          pods: cluster.list<Pod>('pods'),
-          claim: name => cluster.get<Claim>('persistentvolumeclaims', name, pod.metadata.namespace),
-          volume: name => cluster.get<Volume>('persistentvolumes', name),
-        });
-        if ('node' in place) return place;
-        say(place.why);
-        await unlessAborted(changed, signal);
-      }
-    },
+    place: scheduler.place,
     address: () => `10.0.12.${1 + (addresses++ % 250)}`,
   };
 
@@ -99,15 +83,13 @@ export function startServing(cluster: ServingCluster, options: ServingOptions): 
     );
   }
 
-  function noticed({ type, resource, object }: Change) {
+  function noticed(change: Change) {
+    const { type, resource, object } = change;
     const isGone = type === 'DELETED';
     if (resource === services && !isGone) look(object.metadata.uid);
     if (resource === 'nodes' && isGone) for (const pod of servingPods()) if (isOn(pod, object)) removePod(pod);
     if (resource === 'pods' && ownerOf(object) !== undefined) podChanged(object as Pod, isGone);
-    if (surroundings.includes(resource)) {
-      waiting.resolve();
-      waiting = Promise.withResolvers();
-    }
+    scheduler.noticed(change);
   }
 
   function podChanged(pod: Pod, isGone: boolean) {

@@ -11,11 +11,10 @@
 import { timestamp } from './cluster/store/object.ts';
 import type { Change, EmulatedCluster, KubernetesObject } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
-import { unlessAborted } from './host/latch.ts';
 import { type Exit, type Job, podFor, verdictOn } from './kubelet/jobs.ts';
 import { type Pod, status } from './kubelet/pods.ts';
 import { programOf } from './kubelet/programs.ts';
-import { type Claim, placeFor, type SchedulableNode, type Volume } from './kubelet/scheduling.ts';
+import { createScheduler } from './kubelet/scheduler.ts';
 import { type Directory, environmentOf } from './kubelet/work.ts';
 
 export type { Directory } from './kubelet/work.ts';
@@ -46,8 +45,6 @@ type Cluster = Pick<EmulatedCluster, 'get' | 'list' | 'put' | 'update' | 'remove
 
 /** After a pod that failed the next one waits this long, and twice as long each time, in milliseconds. */
 const backoffMs = 10_000;
-/** What a pod may wait for. */
-const surroundings = ['nodes', 'persistentvolumeclaims', 'persistentvolumes'];
 
 export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): EmulatedKubelet {
   const { clock = realClock, startMs = 0 } = options;
@@ -60,7 +57,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
       new Map(content.map(each => [each.dir, each])),
     ]),
   );
-  let waiting = Promise.withResolvers<void>();
+  const scheduler = createScheduler(cluster);
   let pods = 0;
 
   function contentOf(volume: string): Map<string, Directory> {
@@ -69,12 +66,10 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
     return content;
   }
 
-  function noticed({ type, resource, object }: Change) {
+  function noticed(change: Change) {
+    const { type, resource, object } = change;
     const { uid = '', deletionTimestamp } = object.metadata;
-    if (surroundings.includes(resource)) {
-      waiting.resolve();
-      waiting = Promise.withResolvers();
-    }
+    scheduler.noticed(change);
     if (type === 'DELETED' || deletionTimestamp) underway.get(uid)?.abort();
     else if (resource === 'jobs.batch') begin(object as Job);
   }
@@ -152,7 +147,7 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
         if (node !== undefined) object.spec = { ...object.spec, nodeName: node };
       });
     const now = () => timestamp(clock.now());
-    const { node, volume } = await scheduled(pod, signal, why => change(status.unschedulable(why, now())));
+    const { node, volume } = await scheduler.place(pod, why => change(status.unschedulable(why, now())), signal);
     change(status.starting(pod, now()), node);
     await clock.sleep(startMs, signal);
     const startedAt = now();
@@ -177,22 +172,6 @@ export function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Em
     signal.throwIfAborted();
     change(status.ended(pod, exit, startedAt, now()));
     return { code: exit, pod: name, container: container.name };
-  }
-
-  /** Resolves to the node of a pod and the volume that it mounts, as soon as there are both. */
-  async function scheduled(pod: Pod, signal: AbortSignal, say: (why: string) => void) {
-    for (;;) {
-      const changed = waiting.promise;
-      const place = placeFor(pod, {
-        nodes: cluster.list<SchedulableNode>('nodes'),
-        pods: cluster.list<Pod>('pods'),
-        claim: name => cluster.get<Claim>('persistentvolumeclaims', name, pod.metadata.namespace),
-        volume: name => cluster.get<Volume>('persistentvolumes', name),
-      });
-      if ('node' in place) return place;
-      say(place.why);
-      await unlessAborted(changed, signal);
-    }
   }
 
   const unwatch = cluster.watch(noticed);

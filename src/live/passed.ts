@@ -5,9 +5,14 @@ const longestMs = 2 ** 31 - 1;
 
 /**
  * The last moment that has passed of those that the state of a source names, in milliseconds since the epoch; 0 before the
- * first. It changes when one passes, so that what is computed from it and the source is computed anew then.
+ * first. It changes when one passes, so that what is computed from it and the source is computed anew then. `clock` is the one
+ * that the moments are of.
  */
-export function passed<T>(source: Source<T>, momentsIn: (value: T) => readonly number[]): Source<number> {
+export function passed<T>(
+  source: Source<T>,
+  momentsIn: (value: T) => readonly number[],
+  clock: () => number = Date.now,
+): Source<number> {
   const listeners = createListeners(begin, end);
   let moments: readonly number[] = [];
   let momentsOf: T | undefined;
@@ -22,11 +27,11 @@ export function passed<T>(source: Source<T>, momentsIn: (value: T) => readonly n
       momentsOf = seen.value;
       moments = momentsIn(seen.value);
     }
-    const now = Date.now();
+    const now = clock();
     const value = moments.reduce((last, moment) => (moment <= now && moment > last ? moment : last), 0);
     const before = current?.revision ?? 0;
     const revision = value === current?.value ? before : nextRevision(before, now);
-    current = { revision, observedAt: new Date(now), value, error: undefined };
+    current = { revision, observedAt: new Date(), value, error: undefined };
     return current;
   }
 
@@ -39,7 +44,7 @@ export function passed<T>(source: Source<T>, momentsIn: (value: T) => readonly n
   function wait() {
     refresh();
     clearTimeout(timer);
-    const now = Date.now();
+    const now = clock();
     const next = moments.reduce((first, moment) => (moment > now && moment < first ? moment : first), Infinity);
     if (next < Infinity) timer = setTimeout(look, Math.min(next - now, longestMs)).unref();
   }

@@ -21,3 +21,9 @@ export function keepRows<R extends object>(key: (row: R) => string) {
 export function keepValue<T>(previous: T | undefined, next: T): T {
   return previous !== undefined && isDeepStrictEqual(previous, next) ? previous : next;
 }
+
+/** The same for what is known by its key, where what did not change is the same already. */
+export function keepEntries<K, V>(previous: ReadonlyMap<K, V> | undefined, next: ReadonlyMap<K, V>): ReadonlyMap<K, V> {
+  const isSame = previous?.size === next.size && [...next].every(([key, value]) => previous.get(key) === value);
+  return previous && isSame ? previous : next;
+}

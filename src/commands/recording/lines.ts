@@ -1,6 +1,7 @@
 /** A serve as lines for people. Pure text. */
 import type { Step } from '../../domain.ts';
 import type { Recording } from '../../drivers/kserve/recording.ts';
+import { clipped } from '../../drivers/kserve/timeline/words.ts';
 import type { Timeline } from '../../drivers/kserve/timeline.ts';
 import { formatDuration } from '../../drivers/kserve/units.ts';
 
@@ -73,8 +74,6 @@ function timeOf(step: Step): string {
   const took = tookMs(step);
   return took === undefined ? '' : formatDuration(took);
 }
-
-const clipped = (line: string, width: number) => (line.length > width ? `${line.slice(0, width - 1)}…` : line);
 
 /** Characters of the longest bar. */
 const longestBar = 24;

@@ -1,7 +1,7 @@
 /** The container that answers. */
 import { backoffAfter } from './faults.ts';
 import type { Termination } from './podStatus.ts';
-import type { LivePod, Surroundings } from './surroundings.ts';
+import { type LivePod, type Surroundings, tellBackOff } from './surroundings.ts';
 
 const name = 'main';
 
@@ -72,12 +72,7 @@ async function crash(live: LivePod, around: Surroundings, { image, afterMs, log 
       const message = `back-off ${wait / 1000}s restarting failed container=${name} pod=${pod}_${namespace}(${uid})`;
       live.say(name, { waiting: { reason: 'CrashLoopBackOff', message } }, { lastState: { terminated } });
       cluster.logs.set(namespace, pod, name, { current: written, previous: written });
-      live.told(
-        name,
-        'BackOff',
-        `Back-off restarting failed container ${name} in pod ${pod}_${namespace}(${uid})`,
-        'Warning',
-      );
+      tellBackOff(live, name);
       await live.pause(wait);
     }
     cluster.logs.set(namespace, pod, name, { current: greeting, previous: written });

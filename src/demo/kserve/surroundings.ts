@@ -51,3 +51,10 @@ export interface LivePod {
 }
 
 export const statusOf = ({ status }: KubernetesObject) => status as PodStatus | undefined;
+
+/** Tells that a container that ended is begun again only after a while. */
+export function tellBackOff({ pod, told }: Pick<LivePod, 'pod' | 'told'>, container: string): void {
+  const { uid, namespace, name } = pod.metadata;
+  const message = `Back-off restarting failed container ${container} in pod ${name}_${namespace}(${uid})`;
+  told(container, 'BackOff', message, 'Warning');
+}

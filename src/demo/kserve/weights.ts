@@ -3,7 +3,7 @@ import { completedAt, endsAt, type Transfer } from '../host/transfer.ts';
 import { directoryOf } from '../kubelet/download.ts';
 import type { RemoteFile } from '../kubelet/hub.ts';
 import { backoffAfter } from './faults.ts';
-import type { LivePod, Surroundings } from './surroundings.ts';
+import { type LivePod, type Surroundings, tellBackOff } from './surroundings.ts';
 
 const name = 'storage-initializer';
 
@@ -30,13 +30,7 @@ export async function downloadWeights(live: LivePod, around: Surroundings, uri: 
     const terminated = { exitCode: 1, reason: 'Error', message: failure.message, startedAt, finishedAt };
     live.say(name, { terminated }, { started: false });
     const wait = backoffAfter(restartCount + 1, around.pace.backoffMs);
-    const { uid, namespace, name: pod } = live.pod.metadata;
-    live.told(
-      name,
-      'BackOff',
-      `Back-off restarting failed container ${name} in pod ${pod}_${namespace}(${uid})`,
-      'Warning',
-    );
+    tellBackOff(live, name);
     await live.pause(wait);
     live.say(name, { waiting: { reason: 'PodInitializing' } }, { lastState: { terminated } });
   }

@@ -40,8 +40,14 @@ export interface ScheduledAround {
   volume(name: string): Volume | undefined;
 }
 
+/** A node, and the volume that a pod mounts there; '' for none. */
+export interface Place {
+  readonly node: string;
+  readonly volume: string;
+}
+
 /** The first node by name that takes it, and the volume of its claim; or, in the scheduler's words, why there is none. */
-export function placeFor({ spec }: Pod, around: ScheduledAround): { node: string; volume: string } | { why: string } {
+export function placeFor({ spec }: Pod, around: ScheduledAround): Place | { why: string } {
   const { nodes } = around;
   const claimName = spec.volumes?.find(({ persistentVolumeClaim }) => persistentVolumeClaim)?.persistentVolumeClaim
     ?.claimName;

@@ -29,39 +29,34 @@ interface Preset {
 const chat = ['completion', 'tools'];
 const toolsBy = (parser: string) => ['--enable-auto-tool-choice', `--tool-call-parser=${parser}`];
 
+/** What two presets that are there to fail are made of, too. */
+const onCpu: Preset = {
+  name: 'qwen3-0-6b-cpu',
+  displayName: 'Qwen3 0.6B on CPU',
+  description: 'Runs without an accelerator.',
+  model: { id: 'Qwen/Qwen3-0.6B', contextLength: 8_192, capabilities: ['completion'], license: 'apache-2.0' },
+  args: ['--max-model-len=8192', '--dtype=bfloat16'],
+  gpus: 0,
+  requests: { cpu: '4', memory: '8Gi' },
+  weightsGiB: 1.5,
+  overheadGiB: 3,
+};
+
 const presets: readonly Preset[] = [
+  onCpu,
   {
-    name: 'qwen3-0-6b-cpu',
-    displayName: 'Qwen3 0.6B on CPU',
-    description: 'Runs without an accelerator.',
-    model: { id: 'Qwen/Qwen3-0.6B', contextLength: 8_192, capabilities: ['completion'], license: 'apache-2.0' },
-    args: ['--max-model-len=8192', '--dtype=bfloat16'],
-    gpus: 0,
-    requests: { cpu: '4', memory: '8Gi' },
-    weightsGiB: 1.5,
-    overheadGiB: 3,
-  },
-  {
+    ...onCpu,
     name: wrongArguments,
     displayName: 'Qwen3 0.6B, wrong arguments',
     description: 'Asks for a longer context than the model has: its runtime crashes again and again.',
-    model: { id: 'Qwen/Qwen3-0.6B', contextLength: 131_072, capabilities: ['completion'], license: 'apache-2.0' },
+    model: { ...onCpu.model, contextLength: 131_072 },
     args: ['--max-model-len=131072', '--dtype=bfloat16'],
-    gpus: 0,
-    requests: { cpu: '4', memory: '8Gi' },
-    weightsGiB: 1.5,
-    overheadGiB: 3,
   },
   {
+    ...onCpu,
     name: 'qwen3-0-6b-wrong-image',
     displayName: 'Qwen3 0.6B, wrong image',
     description: 'The image of its runtime does not exist.',
-    model: { id: 'Qwen/Qwen3-0.6B', contextLength: 8_192, capabilities: ['completion'], license: 'apache-2.0' },
-    args: ['--max-model-len=8192', '--dtype=bfloat16'],
-    gpus: 0,
-    requests: { cpu: '4', memory: '8Gi' },
-    weightsGiB: 1.5,
-    overheadGiB: 3,
     image: wrongImage,
   },
   {

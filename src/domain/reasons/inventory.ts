@@ -14,6 +14,18 @@ export const inventoryReasons = {
     meaning: 'The cache has no volume yet, so nothing is cached.',
     remedy: 'Nothing: loading the first model brings the volume.',
   },
+  'no-claim': {
+    where: ['inventory'],
+    texts: { none: 'no cache claim is configured; there is no inventory to rescan' },
+    meaning: 'Models are served without a cache.',
+    remedy: 'Nothing, unless there is to be one: switch the cache on in the discovery ConfigMap.',
+  },
+  'claim-unlocated': {
+    where: ['inventory'],
+    texts: { unlocated: 'cannot locate the cache claim: {problem}' },
+    meaning: 'The claim of the cache could not be read, so nobody knows where it is.',
+    remedy: 'See what the message says stood against it; most often a permission is missing.',
+  },
   'pool-unread': {
     where: ['inventory'],
     texts: { unread: 'cannot tell whether a node of the GPU pool exists: {problem}' },

@@ -139,10 +139,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
     error,
   }));
 
-  // Objects have times of the API server's clock.
-  const onOurClock = (moment: number) => moment - (client.now() - Date.now());
   const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView, number], readonly NodeInfo[]>(
-    [world.nodes, world.surroundings, inventory, passed(world.nodes, nodes => momentsOf(nodes).map(onOurClock))],
+    [world.nodes, world.surroundings, inventory, passed(world.nodes, momentsOf, client.now)],
     ([{ value, error }, { value: around }, { value: cache }], before) => {
       if (!value || !around || !cache) return { error };
       const notes = [...around.notes.reservations, ...around.notes.cache];

@@ -1,6 +1,6 @@
 /** The cache of a cluster's models: what lies in it, what is on record of it, and what takes from it. */
 import { type Call, outliving } from '../../call.ts';
-import type { InventoryRefresh, Model, Target } from '../../domain.ts';
+import { type InventoryRefresh, type Model, phrase, type Target } from '../../domain.ts';
 import { backendError, messageOf } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import type { KubernetesObject } from '../../kubernetes/resource.ts';
@@ -139,11 +139,11 @@ export function createInventory(options: InventoryOptions): Inventory {
     async rescan(call) {
       const { value, error } = await around.read(call);
       if (value && !value.settings.cache.enabled) {
-        return { refreshing: false, reason: 'no cache claim is configured; there is no inventory to rescan' };
+        return { refreshing: false, reason: phrase('no-claim', 'none') };
       }
       if (value?.location) return counts.recount(call);
-      const why = value?.notes?.cache.join('; ') || error?.message || unanswered;
-      return { refreshing: false, reason: `cannot locate the cache claim: ${why}` };
+      const problem = value?.notes?.cache.join('; ') || error?.message || unanswered;
+      return { refreshing: false, reason: phrase('claim-unlocated', 'unlocated', { problem }) };
     },
 
     async remove(call, directory, node) {

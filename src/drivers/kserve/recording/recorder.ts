@@ -8,7 +8,7 @@ import type { Watches } from '../../../kubernetes/watches.ts';
 import type { DiscoveryRef } from '../discovery.ts';
 import { presetsIn } from '../presets.ts';
 import { type ContainerLog, changesBetween, type Denied, type Recording, type State } from '../recording.ts';
-import { servedModels } from '../serving/served.ts';
+import { readService, servedModels } from '../serving/served.ts';
 import type { KserveSettings } from '../settings.ts';
 import { speakingPods } from '../timeline/pod.ts';
 import { deathOf } from '../timeline/wanted.ts';
@@ -152,8 +152,8 @@ function nameOf({ served, seen }: Sight, reference: string, settings: KserveSett
 function begun(object: KubernetesObject, { seen }: Sight, settings: KserveSettings): Recording {
   const { namespace, gpuResource, scaleUpTimeout, cache, gatewayEndpoint } = settings;
   const { presets } = presetsIn(seen.presets, settings);
-  const [served] = servedModels({ objects: [object], pods: [], presets, gpuResource });
-  const weightsBytes = presets.find(({ name }) => name === served?.preset)?.weightsBytes;
+  const served = readService(object, { presets, settings });
+  const weightsBytes = presets.find(({ name }) => name === served.preset)?.weightsBytes;
   return {
     object: object.metadata.name,
     namespace,

@@ -26,23 +26,21 @@ export function loadedModels({ place, cachedBytes, ...options }: Options): Sourc
 
   /** Whether all of its weights are there, so that none have to be downloaded; undefined when nobody knows. */
   function isCached({ directory }: ServedModel, weightsBytes: number | undefined): boolean | undefined {
-    const bytes = cachedBytes(directory);
+    const bytes = weightsBytes === undefined ? undefined : cachedBytes(directory);
     return bytes === undefined || weightsBytes === undefined ? undefined : bytes >= weightsBytes * complete;
   }
 
   const rowsOf = createKept<ServedRow, LoadedModel>({
     key: ({ served }) => served.name,
-    from: ({ served, serve, around: { presets, settings, notes } }) => {
-      const isOver = serve.timeline.phase === 'ready';
-      const guesses = [estimates.lessons, isCached(served, weighed(served, presets).weightsBytes)];
-      return [served, serve, presets, settings, notes, ...(isOver ? [] : guesses)];
+    from: ({ served, serve, weights, around: { presets, settings, notes } }) => {
+      const guesses = () => [estimates.lessons, isCached(served, weights.weightsBytes)];
+      return [served, serve, presets, settings, notes, ...(serve.timeline.phase === 'ready' ? [] : guesses())];
     },
-    make: ({ served, serve, around: { presets, settings, notes } }) => {
+    make: ({ served, serve, weights, around: { presets, settings, notes } }) => {
       const facts = { ...place, presets, gatewayEndpoint: settings.gatewayEndpoint };
       const { timeline, pool } = serve;
-      const known = weighed(served, presets);
-      const cached = isCached(served, known.weightsBytes);
-      const steps = withTypicals({ ...known, pool, cached, steps: timeline.steps }, estimates);
+      const cached = isCached(served, weights.weightsBytes);
+      const steps = withTypicals({ ...weights, pool, cached, steps: timeline.steps }, estimates);
       // Of what is ready, pods have nothing to say.
       const unknown = timeline.phase === 'ready' ? notes.served : notes.reservations;
       return servedAsLoaded(served, facts, { ...timeline, steps }, unknown);
@@ -55,11 +53,9 @@ export function loadedModels({ place, cachedBytes, ...options }: Options): Sourc
       if (!around || !serves || !objects.value) return { error: objects.error };
       const known = around.served.flatMap(served => {
         const serve = serves.get(served.name);
-        return serve ? [{ served, serve, around }] : [];
+        return serve ? [{ served, serve, around, weights: weighed(served, around.presets) }] : [];
       });
-      for (const { served, serve } of known) {
-        estimates.observe({ ...weighed(served, around.presets), ...serve, ...serve.timeline });
-      }
+      for (const { serve, weights } of known) estimates.observe({ ...weights, ...serve, ...serve.timeline });
       return {
         value: keepRows<LoadedModel>(({ instance }) => instance ?? '')(before, rowsOf(known)),
         error: objects.error,
@@ -73,6 +69,7 @@ interface ServedRow {
   readonly served: ServedModel;
   readonly serve: Serve;
   readonly around: Surroundings;
+  readonly weights: ReturnType<typeof weighed>;
 }
 
 /** What its weights are known by. */

@@ -19,7 +19,7 @@ import { readValue } from '../world/seen.ts';
 import type { World } from '../world.ts';
 import { accessTo } from './address.ts';
 import { serviceWords } from './ownership.ts';
-import { llmInferenceServices, servedModels } from './served.ts';
+import { llmInferenceServices, readService } from './served.ts';
 
 interface Options {
   readonly world: Pick<World, 'served' | 'settings'>;
@@ -80,9 +80,8 @@ export async function whenServed({ world, client }: Options, call: Call, plan: S
 }
 
 function accessWhenReady(object: KubernetesObject, settings: KserveSettings): AgentAccess | undefined {
-  const { gpuResource } = settings;
-  const [served] = servedModels({ objects: [object], pods: [], presets: [], gpuResource });
-  return served?.ready === 'True' && !served.deleting ? accessTo(served, settings) : undefined;
+  const served = readService(object, { presets: [], settings });
+  return served.ready === 'True' && !served.deleting ? accessTo(served, settings) : undefined;
 }
 
 const isRefusal = (error: unknown) =>

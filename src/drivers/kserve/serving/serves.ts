@@ -11,6 +11,7 @@ import { createKept } from '../../../live/kept.ts';
 import { lookups } from '../../../live/lookups.ts';
 import { optional } from '../../../live/optional.ts';
 import { passed } from '../../../live/passed.ts';
+import { keepEntries } from '../../../live/rows.ts';
 import type { Source } from '../../../live/source.ts';
 import { warm } from '../estimates/lesson.ts';
 import type { Agents } from '../inventory/agent.ts';
@@ -86,7 +87,6 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
   const bytes = downloadedBytes({ pods: speaking, around: world.surroundings, agents, settings, patienceMs, call });
 
   const tell = createTeller({ gpuResource, scaleUpTimeout }, client.now);
-  const onOurClock = (moment: number) => moment - (client.now() - Date.now());
   type Parts = [
     Objects,
     Objects,
@@ -108,22 +108,22 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
       world.surroundings,
       logs,
       bytes,
-      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout)).map(onOurClock)),
+      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout)), client.now),
     ],
-    ([objects, servers, events, nodes, karpenter, around, logs, bytes], before) => {
-      const told = tell({
-        objects: objects.value ?? [],
-        pods: readOf(servers),
-        events: readOf(events),
-        nodes: readOf(nodes),
-        karpenter: karpenter.value ?? unreadKarpenter,
-        around: around.value,
-        logs: logs.value ?? new Map(),
-        bytes: bytes.value ?? new Map(),
-      });
-      const same = before && before.size === told.size && [...told].every(([name, each]) => before.get(name) === each);
-      return same ? before : told;
-    },
+    ([objects, servers, events, nodes, karpenter, around, logs, bytes], before) =>
+      keepEntries(
+        before,
+        tell({
+          objects: objects.value ?? [],
+          pods: readOf(servers),
+          events: readOf(events),
+          nodes: readOf(nodes),
+          karpenter: karpenter.value ?? unreadKarpenter,
+          around: around.value,
+          logs: logs.value ?? new Map(),
+          bytes: bytes.value ?? new Map(),
+        }),
+      ),
   );
 }
 
@@ -191,8 +191,8 @@ interface Subject {
 function subjectsIn(scene: Scene, settings: ServeFacts['settings'], now: number): Subject[] {
   const { around } = scene;
   const speaking = 'value' in scene.pods ? speakingPods(scene.pods.value) : undefined;
-  const aboutPods = 'value' in scene.events ? groupedBy(scene.events.value, subjectOf) : undefined;
-  const machines = 'value' in scene.nodes ? groupedBy(scene.nodes.value, ({ metadata }) => metadata.name) : undefined;
+  const aboutPods = 'value' in scene.events ? Map.groupBy(scene.events.value, subjectOf) : undefined;
+  const machines = 'value' in scene.nodes ? Map.groupBy(scene.nodes.value, ({ metadata }) => metadata.name) : undefined;
   const cache: ServeFacts['cache'] = around?.location
     ? { value: around.location }
     : { problem: around?.notes.cache[0] ?? 'nobody said where the cache is' };
@@ -234,13 +234,3 @@ const narrowed = (read: Read<Objects>, some: () => Objects): Read<Objects> =>
   'value' in read ? { value: some() } : read;
 
 const subjectOf = (event: KubernetesObject) => textOf(fieldsOf(fieldsOf(event).involvedObject).uid) ?? '';
-
-function groupedBy(objects: Objects, key: (object: KubernetesObject) => string): ReadonlyMap<string, Objects> {
-  const groups = new Map<string, KubernetesObject[]>();
-  for (const object of objects) {
-    const group = groups.get(key(object));
-    if (group) group.push(object);
-    else groups.set(key(object), [object]);
-  }
-  return groups;
-}

@@ -6,6 +6,7 @@ import { createCell } from '../../../../live/cell.ts';
 import { derive } from '../../../../live/derive.ts';
 import { lookups } from '../../../../live/lookups.ts';
 import { optional } from '../../../../live/optional.ts';
+import { keepEntries } from '../../../../live/rows.ts';
 import type { Source } from '../../../../live/source.ts';
 import type { Agents } from '../../inventory/agent.ts';
 import type { CacheEntry } from '../../inventory/entry.ts';
@@ -60,8 +61,7 @@ export function downloadedBytes(options: BytesOptions): Source<Bytes> {
         const found = bytesOf(counts?.get(node), directories.get(servedBy(pod) ?? ''));
         if (found !== undefined || known !== undefined) bytes.set(uid, Math.max(found ?? 0, known ?? 0));
       }
-      const isSame = before?.size === bytes.size && [...bytes].every(([uid, each]) => before.get(uid) === each);
-      return before && isSame ? before : bytes;
+      return keepEntries(before, bytes);
     },
   );
 }
