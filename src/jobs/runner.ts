@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { type Call, cancelled, detached, interrupted } from '../call.ts';
 import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
 import { GatewayError, jobNotFound, messageOf } from '../errors.ts';
+import { redacted } from '../secrets.ts';
 import { isFinished, type JobStore } from './store.ts';
 
 export interface JobSpec {
@@ -107,7 +108,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
         const total = Math.max(state.bytesTotal, bytesTotal);
         const completed = Math.max(state.bytesCompleted, bytesCompleted);
         update({
-          status,
+          status: status === undefined ? undefined : redacted(status),
           bytesTotal: total,
           bytesCompleted: total > 0 ? Math.min(completed, total) : completed,
           ...(node && { node }),

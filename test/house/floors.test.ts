@@ -18,7 +18,8 @@ const floors = [
   ['live'],
   ['log'],
   ['config'],
-  ['call', 'errors', 'domain', 'endpoint'],
+  ['call', 'errors', 'domain', 'egress'],
+  ['endpoint', 'secrets'],
 ];
 /** Beside the house: it knows the domain only, and only the commands and the tests know it. */
 const annex = 'demo';
