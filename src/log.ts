@@ -8,6 +8,8 @@
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
 import { type Logger, pino, stdTimeFunctions } from 'pino';
+import { isAuditEntry } from './audit/entry.ts';
+import type { AuditFile } from './audit/file.ts';
 import type { LogFormat } from './config/settings.ts';
 import { GatewayError } from './errors.ts';
 import { gone, redactJson, secretKey } from './secrets.ts';
@@ -18,6 +20,8 @@ export interface LogOptions {
   readonly verbose?: boolean;
   /** Where to write instead of standard output. */
   readonly stream?: LogStream;
+  /** Where audit entries go beside the log, as JSON whatever its format; `stdout` has them instead of the log. */
+  readonly audit?: AuditFile | 'stdout' | undefined;
 }
 
 export interface LogStream {
@@ -26,7 +30,7 @@ export interface LogStream {
   hasColors?(): boolean;
 }
 
-export function createLogger({ format, verbose = false, stream }: LogOptions): Logger {
+export function createLogger({ format, verbose = false, stream, audit }: LogOptions): Logger {
   const out: LogStream = stream ?? process.stdout;
   const isText = format === 'text' || (format === 'auto' && out.isTTY === true);
   const sink =
@@ -42,6 +46,17 @@ export function createLogger({ format, verbose = false, stream }: LogOptions): L
       hooks: {
         logMethod(args, method, level) {
           const [first, ...rest] = args as unknown as [unknown, ...unknown[]];
+          if (isAuditEntry(first)) {
+            const entry = clean(first, false) as object;
+            const line = redactJson(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+            if (audit === 'stdout') return void sink.write(line);
+            // An entry is complete: what else its logger says in every line would be said twice.
+            method.apply(log, [entry, ...rest] as typeof args);
+            const problem = audit?.write(line);
+            if (problem)
+              log.error({ err: problem }, 'an audit entry is in the log only: it cannot be written to --audit-log');
+            return;
+          }
           const prepared = typeof first === 'object' && first !== null ? [loggable(first, level), ...rest] : args;
           method.apply(this, prepared as typeof args);
         },

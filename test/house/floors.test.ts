@@ -17,6 +17,7 @@ const floors = [
   ['kubernetes'],
   ['live'],
   ['log'],
+  ['audit'],
   ['config'],
   ['call', 'errors', 'domain', 'egress'],
   ['endpoint', 'secrets'],
