@@ -2,6 +2,12 @@
 
 export const gone = '[redacted]';
 
+/** Tokens that say by how they begin whose they are: of code hosts, chats and clouds. */
+export const issuedTokens: readonly RegExp[] = [
+  /\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-|nvapi-|AIza)[\w-]{8,}/g,
+  /\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g,
+];
+
 const name = '(?:authorization|cookie|token|api[-_]?key|password|client[-_]?secret)';
 
 /** What ends with it holds a secret: `accessToken`, `x-api-key`. */
@@ -17,6 +23,8 @@ const quoting = String.raw`\\(?:\\\\)*`;
  */
 const shapes: readonly (readonly [RegExp, string | ((found: string) => string)])[] = [
   [/hf_[A-Za-z0-9]{10,}/g, gone],
+  [/\bsk-[A-Za-z0-9][\w-]{15,}/g, gone],
+  ...issuedTokens.map(shape => [shape, gone] as const),
   // A signed JWT has three parts, an encrypted one five.
   [/eyJ[\w-]*(?:\.[\w-]*)*/g, found => (/^[^.]+\.[^.]+\.[^.]/.test(found) ? gone : found)],
   // user:password@ in a URL, unless that is gone already.
@@ -45,7 +53,10 @@ export function redactJson(json: string): string {
 }
 
 /** Any of these is in whatever a shape matches. */
-const hint = new RegExp(String.raw`hf_|eyJ|:\/\/[^\s/]*@|bearer|basic|x-auth-token|${name}`, 'i');
+const hint = new RegExp(
+  String.raw`hf_|eyJ|sk-|gh[opsur]_|github_pat_|glpat-|xox[abpr]-|nvapi-|AIza|AKIA|ASIA|:\/\/[^\s/]*@|bearer|basic|x-auth-token|${name}`,
+  'i',
+);
 
 /** Text without what looks like a secret. */
 export const redacted = (text: string): string =>

@@ -1,7 +1,7 @@
 import { type Call, detached } from '../call.ts';
 import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
 import type { FitRequest, LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { backendError, invalidRequest, messageOf } from '../errors.ts';
+import { asGatewayError, backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import { type Backend, isLate } from './backend.ts';
@@ -105,7 +105,9 @@ async function wirePulled(
     return await makeKnown(requireWiring(actions), call, 'pullModel', wirable);
   } catch (error) {
     if (call.signal.aborted) throw error;
-    throw backendError(`pulled ${reference} but wiring failed: ${messageOf(error)}`, { cause: error });
+    throw backendError(`pulled ${reference} but wiring failed: ${asGatewayError(error, call.requestId).message}`, {
+      cause: error,
+    });
   }
 }
 

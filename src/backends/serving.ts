@@ -10,7 +10,7 @@ import type {
   WiringResult,
 } from '../domain.ts';
 import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { backendError, GatewayError, messageOf } from '../errors.ts';
+import { asGatewayError, backendError, GatewayError } from '../errors.ts';
 import { isFinished } from '../jobs/store.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
@@ -116,7 +116,7 @@ async function followServed(
     return modelConfig;
   } catch (error) {
     if (call.signal.aborted) throw error;
-    const what = `${name} is ready but refreshing its ModelConfig failed: ${messageOf(error)}`;
+    const what = `${name} is ready but refreshing its ModelConfig failed: ${asGatewayError(error, call.requestId).message}`;
     throw backendError(what, { cause: error });
   }
 }
@@ -146,7 +146,9 @@ export async function wireNow(
     const modelConfig = await makeKnown(wiring, bounded, occasion, wirable);
     return { wired: true, reason: before || !modelConfig.managed ? 'already wired' : reason, modelConfig };
   } catch (error) {
-    const why = bounded.signal.aborted ? `not done within ${autoWireMs / 1000} s` : messageOf(error);
+    const why = bounded.signal.aborted
+      ? `not done within ${autoWireMs / 1000} s`
+      : asGatewayError(error, call.requestId).message;
     return { wired: false, reason: 'wiring failed', error: why };
   }
 }

@@ -2,7 +2,7 @@ import { audited, type Occasion } from '../audit/entry.ts';
 import { type Call, detached } from '../call.ts';
 import type { Model, ModelConfigRef, WirableModel, WiringResult } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { conflict, invalidRequest, messageOf, quoted, unlessMissing, unsupported } from '../errors.ts';
+import { asGatewayError, conflict, invalidRequest, quoted, unlessMissing, unsupported } from '../errors.ts';
 import { isObjectName } from '../kubernetes/resource.ts';
 import { createTurns } from '../live/turns.ts';
 import type { ApiKey, WiringPlan, WiringTarget } from '../wiring/wiring.ts';
@@ -111,7 +111,9 @@ export async function planWiring(
     return { manifests, deletes, wiring: { wired: true, ...how } };
   } catch (error) {
     if (call.signal.aborted) throw error;
-    const failed = { wired: false, reason: 'wiring failed', error: messageOf(error) } as const;
+    const failure = asGatewayError(error, call.requestId);
+    if (failure.code === 'internal_error') call.log.error({ err: error }, 'unexpected error');
+    const failed = { wired: false, reason: 'wiring failed', error: failure.message } as const;
     return { manifests: [], deletes: [], wiring: failed };
   }
 }

@@ -204,9 +204,11 @@ describe('24 and 26: nothing of a client travels', () => {
 });
 
 test('27: what the API server forbids is forbidden with its reason, on every face', async () => {
-  const users = { gateway: { rules: [{ resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] } };
+  const users = {
+    gateway: { rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] },
+  };
   const drivers = [fakeDriver({ models: ['a:1b'] })];
-  await using world = await startOnCluster({ drivers, cluster: { users } as never, user: 'gateway' });
+  await using world = await startOnCluster({ drivers, cluster: { users }, user: 'gateway' });
   await using server = await startServer({ gateway: world.gateway });
   for (const face of allFaces) {
     const refusal = await through(face, server, 'wireModel', { model: 'a:1b', backend: 'ollama' });
