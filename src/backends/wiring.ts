@@ -49,7 +49,7 @@ export async function autoWire(actions: Actions, call: Call, { driver }: Backend
 /** One at a time for each model: loads, readers and the reconciler may all want it known at the same moment. */
 const turns = createTurns();
 
-export function wireInTurn(
+function wireInTurn(
   wiring: WiringTarget,
   call: Call,
   wirable: WirableModel,

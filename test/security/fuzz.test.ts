@@ -288,7 +288,7 @@ describe('fuzz', () => {
     'apiVersion: agent-platform.giantswarm.io/v1alpha1',
     'kind: ModelBackend',
     'spec: {kind: kserve, credentials: {secretRef: {name: a, key: b}}, kserve: {target: {cluster: local, servingNamespace: x},',
-    '  gpuPool: {taint: {key: a, value: b, effect: NoSchedule}, nodeSelector: {a: b}, instances: [{instanceType: x, size: l, vcpu: 4, memoryGiB: 8, gpus: 1, gpuMemoryGiB: 24}]}}}',
+    '  gpuPool: {taint: {key: a, value: b, effect: NoSchedule}, nodeSelector: {a: b}, instances: [{instanceType: x, size: l, vcpu: 4, memoryGiB: 8, gpus: 1, gpuMemoryGiB: 24, usableVcpu: 3, usableMemoryGiB: 7}]}}}',
   ].join('\n');
   const documentation = readFileSync(new URL('../../docs/recordings.md', import.meta.url), 'utf8');
   const [, recording = ''] = /```yaml\n([\s\S]*?)```/.exec(documentation) ?? [];
