@@ -14,7 +14,10 @@ export interface Caller {
   readonly token?: (() => string) | undefined;
 }
 
-const anonymous: Caller = { name: 'service-account', anonymous: true, scope: '' };
+/** Who the gateway itself is, to those who read what it did. */
+export const ownName = 'service-account';
+
+const anonymous: Caller = { name: ownName, anonymous: true, scope: '' };
 
 /**
  * One request on its way through the house: who asks, until when, and how to hear that they left.

@@ -5,6 +5,8 @@
  * refusal, GraphQL's `extensions.code`. The status is REST's, and GraphQL's `extensions.http.status`.
  */
 
+import { redacted } from './secrets.ts';
+
 /** Code → HTTP status. Total: a new code without a status does not compile. */
 const statuses = {
   invalid_request: 400,
@@ -24,14 +26,14 @@ const statuses = {
 export type ErrorCode = keyof typeof statuses;
 export const errorCodes = Object.keys(statuses) as ErrorCode[];
 
-/** A failure meant for the client: its message is a sentence a person can act on. */
+/** A failure meant for the client: its message is a sentence a person can act on, without what looks like a secret. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   /** Further facts beside the message, such as the fit of a refusal. */
   readonly details: Readonly<Record<string, unknown>> | undefined;
 
   constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
-    super(message, 'cause' in options ? { cause: options.cause } : {});
+    super(redacted(message), 'cause' in options ? { cause: options.cause } : {});
     this.name = 'GatewayError';
     this.code = code;
     this.details = options.details;
@@ -106,7 +108,7 @@ export function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 
-/** The words of anything that can be thrown. */
+/** The words of anything that can be thrown, without what looks like a secret. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return redacted(error instanceof Error ? error.message : String(error));
 }

@@ -8,8 +8,11 @@
 import { createRequire } from 'node:module';
 import type { Writable } from 'node:stream';
 import { type Logger, pino, stdTimeFunctions } from 'pino';
+import { isAuditEntry } from './audit/entry.ts';
+import type { AuditFile } from './audit/file.ts';
 import type { LogFormat } from './config/settings.ts';
 import { GatewayError } from './errors.ts';
+import { gone, redactJson, secretKey } from './secrets.ts';
 
 export interface LogOptions {
   readonly format: LogFormat;
@@ -17,6 +20,8 @@ export interface LogOptions {
   readonly verbose?: boolean;
   /** Where to write instead of standard output. */
   readonly stream?: LogStream;
+  /** Where audit entries go beside the log, as JSON whatever its format; `stdout` has them instead of the log. */
+  readonly audit?: AuditFile | 'stdout' | undefined;
 }
 
 export interface LogStream {
@@ -25,7 +30,7 @@ export interface LogStream {
   hasColors?(): boolean;
 }
 
-export function createLogger({ format, verbose = false, stream }: LogOptions): Logger {
+export function createLogger({ format, verbose = false, stream, audit }: LogOptions): Logger {
   const out: LogStream = stream ?? process.stdout;
   const isText = format === 'text' || (format === 'auto' && out.isTTY === true);
   const sink =
@@ -41,20 +46,27 @@ export function createLogger({ format, verbose = false, stream }: LogOptions): L
       hooks: {
         logMethod(args, method, level) {
           const [first, ...rest] = args as unknown as [unknown, ...unknown[]];
+          if (isAuditEntry(first)) {
+            const entry = clean(first, false) as object;
+            const line = redactJson(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+            if (audit === 'stdout') return void sink.write(line);
+            // An entry is complete: what else its logger says in every line would be said twice.
+            method.apply(log, [entry, ...rest] as typeof args);
+            const problem = audit?.write(line);
+            if (problem)
+              log.error({ err: problem }, 'an audit entry is in the log only: it cannot be written to --audit-log');
+            return;
+          }
           const prepared = typeof first === 'object' && first !== null ? [loggable(first, level), ...rest] : args;
           method.apply(this, prepared as typeof args);
         },
-        streamWrite: redact,
+        streamWrite: redactJson,
       },
     },
     isText ? readable(sink, out.isTTY === true && out.hasColors?.() === true) : sink,
   );
   return log;
 }
-
-const gone = '[redacted]';
-const secretName = '(?:authorization|cookie|token|api[-_]?key|password|client[-_]?secret)';
-const secretKey = new RegExp(`${secretName}$`, 'i');
 
 /** Anything that is logged, as plain data without secret keys. Errors become what `describe` says of them. */
 function clean(value: unknown, withStack: boolean, depth = 0): unknown {
@@ -73,43 +85,6 @@ function clean(value: unknown, withStack: boolean, depth = 0): unknown {
 
 // Also what ends a circle.
 const maxDepth = 8;
-
-// The backslashes before a quote inside a string. An even number would be backslashes, and the string's end.
-const quoting = String.raw`\\(?:\\\\)*`;
-
-/**
- * What secrets look like in finished JSON, where a quote inside a string has backslashes before it: one, or three when
- * that string is JSON itself. Every pattern swallows the whole run it begins with, so that a line takes linear time,
- * and never passes the end of a string, so that the line stays JSON.
- */
-const secretShapes: readonly (readonly [RegExp, string | ((found: string) => string)])[] = [
-  [/hf_[A-Za-z0-9]{10,}/g, gone],
-  // A signed JWT has three parts, an encrypted one five.
-  [/eyJ[\w-]*(?:\.[\w-]*)*/g, found => (/^[^.]+\.[^.]+\.[^.]/.test(found) ? gone : found)],
-  // But not the parameters of a WWW-Authenticate header: `Bearer realm="…"`.
-  [/\b(Bearer|Basic) +(?!\w+=\\*")[\w.~+/-]{8,}=*/g, `$1 ${gone}`],
-  // "token":"…"
-  [new RegExp(String.raw`(${secretName}":")(?:[^"\\]|\\.)*`, 'gi'), `$1${gone}`],
-  // The same inside a string, or token: "…" as GraphQL has it. The quote that ends it has as many backslashes as the
-  // one that began it; a quote that is part of it has one more at that depth, or three, five…, doubled per depth since.
-  [
-    new RegExp(
-      String.raw`(${secretName}(?:${quoting}")? *: *(${quoting})")(?:[^"\\]|\\+[^"\\]|\2\2\\(?:\2\\\2\\)*")*`,
-      'gi',
-    ),
-    `$1${gone}`,
-  ],
-  // A header: to the end of its line.
-  [/((?:authorization|cookie): *)[^"\\]+/gi, `$1${gone}`],
-  // token=…, as in a query string or a form.
-  [new RegExp(String.raw`(${secretName}=)[^\s"\\&;,]+`, 'gi'), `$1${gone}`],
-];
-
-function redact(line: string): string {
-  let clear = line;
-  for (const [shape, instead] of secretShapes) clear = clear.replace(shape, instead as string);
-  return clear;
-}
 
 const errorLevel = pino.levels.values.error as number;
 

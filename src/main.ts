@@ -72,11 +72,15 @@ async function runServe(argv: string[]) {
   const { buildableKinds } = await import('./backends/drivers.ts');
   const { createLogger } = await import('./log.ts');
   const { settings, warnings } = parseServe(argv, process.env, { buildable: buildableKinds });
-  const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
+  const { openAuditFile } = await import('./audit/file.ts');
+  const { auditLog } = settings;
+  const file = auditLog === '' || auditLog === '-' ? undefined : openAuditFile(auditLog);
+  const audit = auditLog === '-' ? 'stdout' : file;
+  const log = createLogger({ format: settings.logFormat, verbose: settings.verbose, audit });
   for (const warning of warnings) log.warn(warning);
   const { serve } = await import('./commands/serve.ts');
   const { runUntilStopped } = await import('./commands/process.ts');
-  const served = await serve(settings, log, process.env);
+  const served = await serve(settings, log, process.env, undefined, file);
   setFlagsFromString('--semi-space-growth-factor=2');
   await runUntilStopped(served, log);
 }

@@ -1,7 +1,7 @@
 import { type Call, detached } from '../call.ts';
 import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
 import type { FitRequest, LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { backendError, invalidRequest, messageOf } from '../errors.ts';
+import { asGatewayError, backendError, invalidRequest, messageOf } from '../errors.ts';
 import type { Jobs } from '../jobs/runner.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import { type Backend, isLate } from './backend.ts';
@@ -9,11 +9,11 @@ import type { Documents } from './documents/registration.ts';
 import { backendOrDefault, findBackend, given, namedOrOnly, type Registry, requireCapability } from './registry.ts';
 import { type Found, findOn, resolveModel } from './resolve.ts';
 import { serveModel, unserveModel } from './serving.ts';
-import { autoWire, requireWiring, wirableOf, wiredWhenServed } from './wiring.ts';
+import { autoWire, makeKnown, requireWiring, takeBack, wirableOf, wiredWhenServed } from './wiring.ts';
 
 /**
  * What callers can have done to models. What is decided comes first, in the contract's order, and changes nothing: it is
- * what a plan is made of. Then each acts, and leaves one line in the log.
+ * what a plan is made of. Then each acts.
  */
 export interface Actions {
   readonly registry: Registry;
@@ -102,12 +102,12 @@ async function wirePulled(
     const { model } = await findOn(call, backend, reference);
     const wirable = wirableOf(backend.driver, model);
     if (!wirable) return undefined;
-    const modelConfig = await requireWiring(actions).wire(call, wirable);
-    call.log.info({ modelConfig: modelConfig.name }, 'model wired');
-    return modelConfig;
+    return await makeKnown(requireWiring(actions), call, 'pullModel', wirable);
   } catch (error) {
     if (call.signal.aborted) throw error;
-    throw backendError(`pulled ${reference} but wiring failed: ${messageOf(error)}`, { cause: error });
+    throw backendError(`pulled ${reference} but wiring failed: ${asGatewayError(error, call.requestId).message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -250,7 +250,6 @@ export async function unloadModel(actions: Actions, call: Call, input: UnloadInp
   const { model } = decided;
   await backend.driver.unload?.(call, model);
   backend.changed();
-  call.log.info({ backend: backend.name, model: model.name }, 'model unloaded');
   return { backend };
 }
 
@@ -277,9 +276,9 @@ export async function decideDelete({ registry }: Actions, call: Call, input: Del
 export async function deleteModel(actions: Actions, call: Call, input: DeleteInput): Promise<DecidedDelete> {
   const decided = await decideDelete(actions, call, input);
   const { backend, model, unwire } = decided;
-  if (unwire) await actions.wiring?.unwire(call, backend.name, model.name);
+  const { wiring } = actions;
+  if (unwire && wiring) await takeBack(wiring, call, 'deleteModel', { backend: backend.name, model: model.name });
   await backend.driver.remove?.(call, model);
   backend.changed();
-  call.log.info({ backend: backend.name, model: model.name }, 'model deleted');
   return decided;
 }

@@ -7,7 +7,7 @@ import { isFinished } from '../jobs/store.ts';
 import type { Known, WiringTarget } from '../wiring/wiring.ts';
 import { type Backend, readValue } from './backend.ts';
 import type { Registry } from './registry.ts';
-import { wirableOf, wireAndTell, wiredWhenServed } from './wiring.ts';
+import { makeKnown, wirableOf, wiredWhenServed } from './wiring.ts';
 
 export interface ReconcilerOptions {
   readonly registry: Registry;
@@ -82,10 +82,10 @@ async function pass({ registry, wiring, jobs }: ReconcilerOptions, call: Call): 
       const wirable = wirableOf(backend.driver, model);
       if (!wirable) continue;
       try {
-        await wireAndTell(wiring, call, wirable);
-      } catch (error) {
+        await makeKnown(wiring, call, 'reconcile', wirable);
+      } catch {
+        // That it cannot is in the audit trail; the next pass tries again.
         call.signal.throwIfAborted();
-        call.log.warn({ backend: backend.name, model: model.name, error: messageOf(error) }, 'wiring failed');
       }
     }
   }

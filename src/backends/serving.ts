@@ -10,12 +10,12 @@ import type {
   WiringResult,
 } from '../domain.ts';
 import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { backendError, GatewayError, messageOf } from '../errors.ts';
+import { asGatewayError, backendError, GatewayError } from '../errors.ts';
 import { isFinished } from '../jobs/store.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
 import { type Backend, isLate, readSource } from './backend.ts';
-import { autoWireMs, wirableOf, wireAndTell } from './wiring.ts';
+import { autoWireMs, makeKnown, takeBack, wirableOf } from './wiring.ts';
 
 /** Having objects created or deleted, and what comes with it, takes no longer than this, in ms, whoever leaves. */
 const changeMs = 30_000;
@@ -111,12 +111,12 @@ async function followServed(
   backend.changed();
   say('ready; refreshing the ModelConfig from the published address');
   try {
-    const modelConfig = await wireAndTell(wiring, call, { backend: backend.name, reference: name, access });
+    const modelConfig = await makeKnown(wiring, call, 'loadModel', { backend: backend.name, reference: name, access });
     say('wired');
     return modelConfig;
   } catch (error) {
     if (call.signal.aborted) throw error;
-    const what = `${name} is ready but refreshing its ModelConfig failed: ${messageOf(error)}`;
+    const what = `${name} is ready but refreshing its ModelConfig failed: ${asGatewayError(error, call.requestId).message}`;
     throw backendError(what, { cause: error });
   }
 }
@@ -139,13 +139,16 @@ export async function wireNow(
 ): Promise<WiringResult> {
   const bounded = outliving(call, autoWireMs);
   try {
-    const { value: known } = await readSource(wiring.known, bounded);
-    const before = known?.of(wirable);
-    const modelConfig = await wireAndTell(wiring, bounded, wirable);
+    // Only for the words of the answer: what stands in the way of that is in the way of wiring too.
+    const seen = await readSource(wiring.known, bounded).catch(() => undefined);
+    const before = seen?.value?.of(wirable);
+    const occasion = reason === 'wired on read' ? 'read' : 'loadModel';
+    const modelConfig = await makeKnown(wiring, bounded, occasion, wirable);
     return { wired: true, reason: before || !modelConfig.managed ? 'already wired' : reason, modelConfig };
   } catch (error) {
-    const why = bounded.signal.aborted ? `not done within ${autoWireMs / 1000} s` : messageOf(error);
-    call.log.warn({ backend: wirable.backend, model: wirable.reference, error: why }, 'wiring failed');
+    const why = bounded.signal.aborted
+      ? `not done within ${autoWireMs / 1000} s`
+      : asGatewayError(error, call.requestId).message;
     return { wired: false, reason: 'wiring failed', error: why };
   }
 }
@@ -206,12 +209,12 @@ async function unwireGone({ wiring }: Actions, call: Call, backend: Backend, pla
   await Promise.all(
     [...new Set(plan.serving.map(each => each.name))].map(async model => {
       const left = wirableOf(driver, { backend: name, name: model });
-      try {
-        if (left && !gone.has(left.access.object)) await wireAndTell(wiring, bounded, left);
-        else await wiring.unwire(bounded, name, model);
-      } catch (error) {
-        call.log.warn({ backend: name, model, error: messageOf(error) }, 'unwiring failed');
-      }
+      const isServed = left && !gone.has(left.access.object);
+      const done: Promise<unknown> = isServed
+        ? makeKnown(wiring, bounded, 'unloadModel', left)
+        : takeBack(wiring, bounded, 'unloadModel', { backend: name, model });
+      // That it cannot is in the audit trail.
+      await done.catch(() => {});
     }),
   );
 }

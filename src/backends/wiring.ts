@@ -1,7 +1,8 @@
+import { audited, type Occasion } from '../audit/entry.ts';
 import { type Call, detached } from '../call.ts';
 import type { Model, ModelConfigRef, WirableModel, WiringResult } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { conflict, invalidRequest, messageOf, quoted, unlessMissing, unsupported } from '../errors.ts';
+import { asGatewayError, conflict, invalidRequest, quoted, unlessMissing, unsupported } from '../errors.ts';
 import { isObjectName } from '../kubernetes/resource.ts';
 import { createTurns } from '../live/turns.ts';
 import type { ApiKey, WiringPlan, WiringTarget } from '../wiring/wiring.ts';
@@ -36,33 +37,54 @@ export function wiredByLoad({ wiring }: Actions, driver: Driver, model: Model): 
   return wiring?.info.autoWire && !wiredWhenServed(driver) ? wirableOf(driver, model) : undefined;
 }
 
-/** Makes a model known that is being used: nobody asked for it, so a failure is a line in the log. */
+/** Makes a model known that is being used: nobody asked for it, so a failure is nobody's answer. */
 export async function autoWire(actions: Actions, call: Call, { driver }: Backend, model: Model): Promise<void> {
   const { wiring } = actions;
   const wirable = wiredByLoad(actions, driver, model);
   if (!wiring || !wirable) return;
-  try {
-    await wireAndTell(wiring, briefly(call), wirable);
-  } catch (error) {
-    call.log.warn({ backend: driver.name, model: model.name, error: messageOf(error) }, 'wiring failed');
-  }
+  // That it cannot is in the audit trail.
+  await makeKnown(wiring, briefly(call), 'loadModel', wirable).catch(() => {});
 }
 
 /** One at a time for each model: loads, readers and the reconciler may all want it known at the same moment. */
 const turns = createTurns();
 
-/** Makes a model known to agents, and leaves the line in the log that every mutation has. */
-export async function wireAndTell(
+function wireInTurn(
   wiring: WiringTarget,
   call: Call,
   wirable: WirableModel,
   apiKey?: ApiKey,
 ): Promise<ModelConfigRef> {
   const key = JSON.stringify([wirable.backend, wirable.reference]);
-  const modelConfig = await turns(key, call.signal, () => wiring.wire(call, wirable, apiKey));
+  return turns(key, call.signal, () => wiring.wire(call, wirable, apiKey));
+}
+
+/** Makes a model known to agents without being asked for just that: it has an entry of its own in the audit trail. */
+export function makeKnown(
+  wiring: WiringTarget,
+  call: Call,
+  occasion: Occasion,
+  wirable: WirableModel,
+): Promise<ModelConfigRef> {
   const { backend, reference: model } = wirable;
-  call.log.info({ backend, model, modelConfig: modelConfig.name }, 'model wired');
-  return modelConfig;
+  const targetOf = (made?: ModelConfigRef) => ({ backend, model, object: made?.name });
+  return audited(call, { action: 'wireModel', occasion }, targetOf, () => wireInTurn(wiring, call, wirable));
+}
+
+/** Takes that back, likewise. */
+export function takeBack(
+  wiring: WiringTarget,
+  call: Call,
+  occasion: Occasion,
+  target: { readonly backend: string; readonly model: string },
+): Promise<void> {
+  const { backend, model } = target;
+  return audited(
+    call,
+    { action: 'unwireModel', occasion },
+    () => target,
+    () => wiring.unwire(call, backend, model),
+  );
 }
 
 /** What a load waits for its wiring, in milliseconds. */
@@ -89,7 +111,9 @@ export async function planWiring(
     return { manifests, deletes, wiring: { wired: true, ...how } };
   } catch (error) {
     if (call.signal.aborted) throw error;
-    const failed = { wired: false, reason: 'wiring failed', error: messageOf(error) } as const;
+    const failure = asGatewayError(error, call.requestId);
+    if (failure.code === 'internal_error') call.log.error({ err: error }, 'unexpected error');
+    const failed = { wired: false, reason: 'wiring failed', error: failure.message } as const;
     return { manifests: [], deletes: [], wiring: failed };
   }
 }
@@ -117,7 +141,7 @@ export async function wireModel(actions: Actions, call: Call, input: WireInput):
   const wirable = wirableOf(backend.driver, model);
   if (!wirable)
     throw conflict(`${model.name} is not served on ${backend.name}, so agents cannot reach it; load it first`);
-  return { backend, modelConfig: await wireAndTell(wiring, call, wirable, apiKey) };
+  return { backend, modelConfig: await wireInTurn(wiring, call, wirable, apiKey) };
 }
 
 /** How the caller wants agents to show who they are; undefined where the backend's own way will do. */
@@ -147,7 +171,7 @@ export async function unwireModel(actions: Actions, call: Call, input: UnwireInp
   const gone = given(input.backend);
   // A backend may be gone and have left what it was wired by.
   if (present && gone && !backendNamed(registry, gone) && (await present.backendsOf(call, reference)).includes(gone)) {
-    await takeBack(present, call, gone, reference);
+    await present.unwire(call, gone, reference);
     return undefined;
   }
   const named = namedOrOnly(registry, input.backend);
@@ -156,13 +180,8 @@ export async function unwireModel(actions: Actions, call: Call, input: UnwireInp
   const backend = named ?? wired?.backend ?? (await owner(registry, call, reference));
   if (!backend) return undefined;
   for (const label of wired?.labels ?? [backend.name])
-    await takeBack(wiring, call, label, backend.driver.canonical(reference));
+    await wiring.unwire(call, label, backend.driver.canonical(reference));
   return backend;
-}
-
-async function takeBack(wiring: WiringTarget, call: Call, backend: string, model: string): Promise<void> {
-  await wiring.unwire(call, backend, model);
-  call.log.info({ backend, model }, 'model unwired');
 }
 
 /**

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
+import type { AuditFile } from '../audit/file.ts';
 import { startAdopting } from '../backends/adopt.ts';
 import { type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
@@ -39,13 +40,14 @@ const discoverMs = 3_000;
 
 /**
  * Runs the gateway: builds it from its settings and listens. Works with the cluster of `access`, when there is one, and not
- * with that of the settings. Rejects when the address cannot be had.
+ * with that of the settings. `audit` is counted, not written: the log does that. Rejects when the address cannot be had.
  */
 export async function serve(
   settings: ServeSettings,
   log: Logger,
   env: NodeJS.ProcessEnv,
   access?: Access,
+  audit?: AuditFile,
 ): Promise<Served> {
   const connected = access ? connectTo(access, settings, log) : await connect(settings, log, env);
   const wiring = connected.wiring && patient(connected.wiring);
@@ -73,7 +75,7 @@ export async function serve(
     build: readBuild(env),
     tools: toolNamesOf(operations),
   };
-  const metrics = settings.metricsListen && createMetrics(gateway);
+  const metrics = settings.metricsListen && createMetrics(gateway, audit);
   const server = createGatewayServer({
     gateway,
     schema,

@@ -64,6 +64,8 @@ export interface ServeSettings {
   readonly mcpEnabled: boolean;
   readonly mcpPath: string;
   readonly logFormat: LogFormat;
+  /** `-` is standard output; empty: entries are in the log only. */
+  readonly auditLog: string;
   readonly verbose: boolean;
 }
 
@@ -351,6 +353,15 @@ export const serveSettings: {
     kind: oneOf(logFormats, 'FORMAT'),
     default: 'auto',
     help: 'json for machines, text for people; auto is text on a terminal and json elsewhere.',
+  },
+  auditLog: {
+    group: 'Logs',
+    flag: 'audit-log',
+    variables: ['MODEL_MANAGER_AUDIT_LOG'],
+    kind: { ...text, placeholder: 'FILE' },
+    default: '',
+    defaultMeans: 'in the log only',
+    help: 'Append a JSON line for every mutation, done or refused, to this file too; - is standard output.',
   },
   verbose: {
     group: 'Logs',

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Call } from '../call.ts';
+import { guardedConnector, refusedAddress } from '../egress.ts';
 import { backendError, GatewayError, invalidRequest, messageOf, systemCodeOf, timedOut } from '../errors.ts';
 
 /**
@@ -79,7 +80,8 @@ const timeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 const connectTimeoutMs = 5_000;
 
 export function createConnections(): Connections {
-  const pools = (connections: number) => new Agent({ ...timeouts, connections, connectTimeout: connectTimeoutMs });
+  const pools = (connections: number) =>
+    new Agent({ ...timeouts, connections, connect: guardedConnector({ timeout: connectTimeoutMs }) });
   return { quick: pools(8), patient: pools(32) };
 }
 
@@ -311,6 +313,8 @@ export function transportWords(error: unknown, endpoint: string, product: string
     case 'ETIMEDOUT':
     case 'UND_ERR_CONNECT_TIMEOUT':
       return `cannot connect to ${endpoint} in time; is the host up, and does a firewall let us through?`;
+    case refusedAddress:
+      return `${endpoint} leads to a link-local or metadata address, which is not connected to; configure another`;
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
     case 'EHOSTDOWN':

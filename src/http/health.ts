@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
-import { messageOf } from '../errors.ts';
+import { asGatewayError } from '../errors.ts';
 import { type RestResponse, textResponse } from '../rest-compat/respond.ts';
 
 /** All backends have this long to answer, in milliseconds. */
@@ -14,7 +14,10 @@ export async function checkBackends(registry: Registry, log: Logger): Promise<Re
     registry.backends.map(async ({ name, status }) => {
       const problem = await status.read(call).then(
         ({ value, error }) => (error ? error.message : value?.healthy ? undefined : (value?.message ?? 'no answer')),
-        error => (call.signal.aborted ? `no answer within ${backendsMs / 1000} s` : messageOf(error)),
+        error =>
+          call.signal.aborted
+            ? `no answer within ${backendsMs / 1000} s`
+            : asGatewayError(error, call.requestId).message,
       );
       return problem === undefined ? [] : [`backend ${name} not healthy: ${problem}`];
     }),

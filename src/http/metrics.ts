@@ -1,5 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { AuditFile } from '../audit/file.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Gateway } from '../resolvers/builder.ts';
@@ -20,7 +21,7 @@ const prefix = 'model_manager_';
 const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
 
 /** Base units, bounded labels: no user, model, path or error text ever becomes one. */
-export function createMetrics(gateway: Gateway): Metrics {
+export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const registers = [register];
@@ -75,6 +76,17 @@ export function createMetrics(gateway: Gateway): Metrics {
     help: 'Times a slow subscriber was given the newest state after missing others.',
     registers,
   });
+  if (audit) {
+    new Counter({
+      name: `${prefix}audit_write_failures_total`,
+      help: 'Audit entries that could not be written to their file; the log has them.',
+      registers,
+      collect() {
+        this.reset();
+        this.inc(audit.lost);
+      },
+    });
+  }
   new Gauge({
     name: `${prefix}backend_up`,
     help: 'Whether a backend was healthy when last looked at; absent before the first look.',

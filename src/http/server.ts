@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
+import type { Face } from '../audit/entry.ts';
 import { type Call, createCall } from '../call.ts';
 import type { ListenAddress } from '../config/values.ts';
 import { createMcp } from '../mcp/index.ts';
@@ -74,14 +75,23 @@ interface Exchange {
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { gateway, schema, operations, log, metrics } = options;
   const run = createRun(schema, operations);
-  const contextFor = (call: Call): Context => ({ gateway, call });
-  const rest = createRest({ operations, run, contextFor: (call, reads) => ({ gateway, call, reads }) });
-  const mcp = createMcp({ operations, run, contextFor, build: gateway.build, onCall: metrics?.onToolCall });
+  const contextFor =
+    (face: Face) =>
+    (call: Call): Context => ({ gateway, call, face });
+  const forGraphql = contextFor('graphql');
+  const rest = createRest({ operations, run, contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }) });
+  const mcp = createMcp({
+    operations,
+    run,
+    contextFor: contextFor('mcp'),
+    build: gateway.build,
+    onCall: metrics?.onToolCall,
+  });
   const engine = createEngine(schema, operations);
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call }) => contextFor(createCall({ caller: call.caller, log })),
+    ({ call }) => forGraphql(createCall({ caller: call.caller, log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();
@@ -89,7 +99,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const sockets = createWebSockets({
     engine,
     groups,
-    contextFor: (type, signal) => contextFor(createCall({ log, signal, timeoutMs: timeoutOf(type) })),
+    contextFor: (type, signal) => forGraphql(createCall({ log, signal, timeoutMs: timeoutOf(type) })),
     log,
   });
   let stopping = false;
@@ -151,7 +161,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       req,
       res,
       body: body.text,
-      contextFor: type => contextFor(call(timeoutOf(type))),
+      contextFor: type => forGraphql(call(timeoutOf(type))),
     });
   }
 

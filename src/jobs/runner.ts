@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type Call, cancelled, detached, interrupted } from '../call.ts';
 import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
-import { GatewayError, jobNotFound, messageOf } from '../errors.ts';
+import { asGatewayError, GatewayError, jobNotFound, messageOf } from '../errors.ts';
+import { redacted } from '../secrets.ts';
 import { isFinished, type JobStore } from './store.ts';
 
 export interface JobSpec {
@@ -107,7 +108,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
         const total = Math.max(state.bytesTotal, bytesTotal);
         const completed = Math.max(state.bytesCompleted, bytesCompleted);
         update({
-          status,
+          status: status === undefined ? undefined : redacted(status),
           bytesTotal: total,
           bytesCompleted: total > 0 ? Math.min(completed, total) : completed,
           ...(node && { node }),
@@ -119,7 +120,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       call.log.info({ bytes: total }, `${job.type} succeeded`);
     } catch (error) {
       const stopped = call.signal.aborted ? call.signal.reason : undefined;
-      const reason = messageOf(stopped ?? error);
+      const reason = stopped ? messageOf(stopped) : asGatewayError(error, call.requestId).message;
       update({ phase: stopped === cancelled ? 'cancelled' : 'failed', error: reason, finishedAt: new Date(now()) });
       if (stopped === cancelled) call.log.info(`${job.type} cancelled`);
       else if (stopped || error instanceof GatewayError) call.log.warn({ error: reason }, `${job.type} failed`);

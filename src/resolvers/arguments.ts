@@ -15,7 +15,9 @@ function referenceProblem(name: string, text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) {
     return `"${name}" is ${quoted(text)}, it must have no control characters`;
   }
-  if (text.split('/').includes('..')) return `"${name}" is ${quoted(text)}, it must have no ".." in its path`;
+  // However the dots and the slashes are written: what is behind us may read them again.
+  if (text.split(/[/\\]|%2f|%5c/i).some(part => /^(?:\.|%2e){2}$/i.test(part)))
+    return `"${name}" is ${quoted(text)}, it must have no ".." in its path`;
   return undefined;
 }
 

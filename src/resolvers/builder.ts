@@ -2,6 +2,7 @@ import SchemaBuilder from '@pothos/core';
 import RelayPlugin, { decodeGlobalID } from '@pothos/plugin-relay';
 import ValidationPlugin from '@pothos/plugin-validation';
 import { GraphQLError } from 'graphql';
+import type { Face } from '../audit/entry.ts';
 import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
 import type { Manifest } from '../domain.ts';
@@ -27,6 +28,8 @@ export interface Build {
 export interface Context {
   readonly gateway: Gateway;
   readonly call: Call;
+  /** Whose question it is. */
+  readonly face: Face;
   /**
    * For those who keep answers: the sources an answer is a pure function of, each with its revision before it was read. An
    * answer that depends on anything else notes none.

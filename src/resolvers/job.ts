@@ -142,11 +142,7 @@ builder.mutationField('cancelJob', t =>
     nullable: true,
     description: 'Asks a job to stop. The answer may still say that it runs; it ends as cancelled soon after.',
     args: { id: t.arg.string(jobIdArg) },
-    resolve: (_root, { id }, { gateway, call }) => {
-      const job = gateway.jobs.cancel(jobIdOf(id));
-      call.log.info({ job: job.id, backend: job.backend, model: job.model }, 'job cancel requested');
-      return job;
-    },
+    resolve: (_root, { id }, { gateway }) => gateway.jobs.cancel(jobIdOf(id)),
   }),
 );
 

@@ -15,11 +15,12 @@ import './serving/fit.ts';
 import './serving/serve.ts';
 import './serving/explanation.ts';
 import './serving/reason.ts';
+import { withAudit } from './audit.ts';
 import { builder } from './builder.ts';
 import { withRowBudget } from './rowBudget.ts';
 
 /** The graph. */
-export const schema = withRowBudget(withIdsAtOnce(builder.toSchema({})));
+export const schema = withAudit(withRowBudget(withIdsAtOnce(builder.toSchema({}))));
 
 /** The relay plugin promises ids. Ours are known at once, and promises are half the cost of a list of thousands. */
 function withIdsAtOnce(graph: GraphQLSchema): GraphQLSchema {

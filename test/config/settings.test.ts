@@ -65,6 +65,7 @@ describe('settings', () => {
         mcpEnabled: true,
         mcpPath: '/mcp',
         logFormat: 'auto',
+        auditLog: '',
         verbose: false,
         kserve: flagsOf(),
       },

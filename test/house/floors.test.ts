@@ -17,8 +17,10 @@ const floors = [
   ['kubernetes'],
   ['live'],
   ['log'],
+  ['audit'],
   ['config'],
-  ['call', 'errors', 'domain', 'endpoint'],
+  ['call', 'errors', 'domain', 'egress'],
+  ['endpoint', 'secrets'],
 ];
 /** Beside the house: it knows the domain only, and only the commands and the tests know it. */
 const annex = 'demo';

@@ -15,6 +15,7 @@ function groupsOf(lab: Lab) {
   const gateway = testGateway();
   const contextOf = (scope: string): Context => ({
     gateway,
+    face: 'graphql',
     call: createCall({ log: silent, caller: { name: scope, anonymous: false, scope } }),
   });
   const groups: Groups = createGroups(engine, context => context);

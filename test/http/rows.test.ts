@@ -10,7 +10,11 @@ import { fakeDriver, silent, testGateway } from '../support/gateway.ts';
 async function ask(models: number, query: string) {
   const driver = fakeDriver({ models: Array.from({ length: models }, (_, n) => `m${n}:latest`) });
   const engine = createEngine(schema, []);
-  const context = { gateway: testGateway({ drivers: [driver] }), call: createCall({ log: silent }) };
+  const context = {
+    gateway: testGateway({ drivers: [driver] }),
+    call: createCall({ log: silent }),
+    face: 'graphql' as const,
+  };
   return engine.execute(await engine.prepare({ query }), context);
 }
 

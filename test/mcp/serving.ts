@@ -34,7 +34,7 @@ export async function serveTools(
   const mcp = createMcp({
     operations,
     run: options.run ?? run,
-    contextFor: call => ({ gateway, call }),
+    contextFor: call => ({ gateway, call, face: 'mcp' }),
     build: testBuild,
     ...(onCall && { onCall }),
   });

@@ -32,7 +32,7 @@ for (const operation of called) {
       (context: Context, variables: Record<string, unknown>) => compiled(undefined, context, variables),
     ];
     await using world = await startCaseWorld();
-    const context = { gateway: world.gateway, call: callOf() };
+    const context = { gateway: world.gateway, call: callOf(), face: 'mcp' as const };
     if (asks) {
       const [interpreted, fast] = await inTurn(both, async run => {
         const variables = { ...asks, ...(await prepare?.(world)) };
@@ -70,7 +70,7 @@ test('what is run is written in contract words, times in RFC 3339', async () => 
   await using world = await startCaseWorld();
   const run = createRun(schema, operations);
   const named = (name: string) => operations.find(each => each.name === name) as Operation;
-  const context = { gateway: world.gateway, call: callOf() };
+  const context = { gateway: world.gateway, call: callOf(), face: 'mcp' as const };
   const model = (await run(named('getModel'), { model: 'chat:8b' }, context)) as Record<string, unknown>;
   assert.match(String(plain(model).modifiedAt), /^2026-08-22T08:00:00\.000Z$/);
   const pulled = (await run(named('pullModel'), { model: 'slow:1b' }, context)) as { job: Record<string, unknown> };
@@ -90,7 +90,7 @@ function runOf(resolve: () => unknown, log = pino({ level: 'silent' })) {
     answer: { kind: 'leaf', schema: {} },
   } as unknown as Operation;
   const call = createCall({ log, requestId: 'request-1' });
-  return createRun(one, [operation])(operation, {}, { gateway: {} as Context['gateway'], call });
+  return createRun(one, [operation])(operation, {}, { gateway: {} as Context['gateway'], call, face: 'mcp' });
 }
 
 test('a refusal is thrown as it is, anything else is masked and logged under its request', async () => {

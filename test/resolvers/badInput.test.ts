@@ -97,10 +97,10 @@ test('an encoded way up in a path is a reference like any other, and refused as 
       assert.match(refusal, /^400 invalid_request: invalid request: "model" is ".+", it must have no /, path);
     }
   }
-  // Encoded twice it is only a strange name.
+  // Encoded twice it is one for whoever decodes it again.
   assert.match(
     refusalOf(await world.send('GET models/%252e%252e')),
-    /^404 not_found: model not found: %2e%2e is not on/,
+    /^400 invalid_request: invalid request: "model" is /,
   );
   assert.deepEqual(
     world.ollama.requests.filter(({ path }) => path !== '/api/tags' && path !== '/api/ps'),

@@ -20,7 +20,7 @@ function face(...drivers: FakeDriver[]) {
       runs++;
       return compiled(...args);
     },
-    contextFor: (call, reads) => ({ gateway, call, reads }),
+    contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }),
   });
   return {
     runs: () => runs,

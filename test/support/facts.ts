@@ -14,15 +14,17 @@ export const allFaces: readonly Face[] = ['REST', 'MCP', 'GraphQL'];
 /** Runs a stored operation through one face: its answer, or `code: message` of its refusal. */
 export async function through(face: Face, server: TestServer, name: string, asks: object = {}): Promise<Json> {
   const operation = operations.find(each => each.name === name);
-  assert.ok(operation?.rest && operation.tool, `${name} is an operation of all faces`);
+  assert.ok(operation, `${name} is an operation`);
   const variables = asks as Readonly<Record<string, unknown>>;
   switch (face) {
     case 'REST': {
+      assert.ok(operation.rest, `${name} is a route`);
       const { line, body } = restRequestOf(operation, variables);
       const { json } = await rest(server.url, line, body ? { body } : {});
       return json.error?.code ? `${json.error.code}: ${json.error.message}` : json;
     }
     case 'MCP': {
+      assert.ok(operation.tool, `${name} is a tool`);
       const { isError, text, data } = await callTool(
         `${server.url}/mcp`,
         operation.tool.name,

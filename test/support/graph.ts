@@ -13,7 +13,7 @@ export interface GraphAnswer {
 }
 
 export async function askGraph(gateway: Gateway, source: string, variables: object = {}): Promise<GraphAnswer> {
-  const contextValue = { gateway, call: callOf() };
+  const contextValue = { gateway, call: callOf(), face: 'graphql' };
   const { data, errors = [] } = await graphql({ schema, source, contextValue, variableValues: { ...variables } });
   return {
     data: JSON.parse(JSON.stringify(data ?? null)),

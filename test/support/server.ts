@@ -74,6 +74,8 @@ export interface ServerSetup {
   readonly operations?: readonly Operation[];
   readonly graphiql?: boolean;
   readonly host?: string;
+  /** Instead of one that keeps its lines in `logged`. */
+  readonly log?: Logger;
 }
 
 export interface TestServer extends AsyncDisposable {
@@ -93,7 +95,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
   const { gateway = testGateway(), schema = graph, graphiql = false, host = '127.0.0.1' } = setup;
   const own = setup.operations ?? (schema === graph ? operations : []);
   const logged: string[] = [];
-  const log: Logger = pino({ level: 'debug' }, { write: line => logged.push(line) });
+  const log = setup.log ?? pino({ level: 'debug' }, { write: line => logged.push(line) });
   const counts = { members: 0, events: 0, coalesced: 0 };
   const metrics: Metrics = {
     onRequest() {},

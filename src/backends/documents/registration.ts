@@ -15,6 +15,7 @@ import { type ConfigMap, configMaps } from '../../kubernetes/resource.ts';
 import { until } from '../../live/until.ts';
 import type { Actions } from '../actions.ts';
 import { backendNamed, given } from '../registry.ts';
+import { takeBack } from '../wiring.ts';
 import { type DocumentArguments, documentOf } from './arguments.ts';
 import { configMapName, configMapOf, isDocument, replaced } from './configMap.ts';
 
@@ -79,7 +80,7 @@ export async function addBackend(
 ): Promise<AddedBackend> {
   requireApply(input.mode);
   const document = documentOf(input);
-  const { kind, source } = document.spec;
+  const { kind } = document.spec;
   if (registry.isStatic(kind)) throw staticKind(kind, 'a document cannot replace it');
   if (!documents) throw needsKubernetes();
   const { text, ...configMap } = configMapOf(document, documents.namespace);
@@ -87,7 +88,6 @@ export async function addBackend(
   if (input.dryRun) return { dryRun: true, ...answer };
 
   const created = await write(documents, call, configMap);
-  call.log.info({ backend: kind, configMap: configMap.metadata.name, source, created }, 'backend document written');
   const filed = () =>
     registry.registered.current?.value?.documents?.find(
       each => each.configMap === configMap.metadata.name && each.text === text,
@@ -161,12 +161,8 @@ export async function removeBackend(
   const models = (await wiring?.wiredOn(call, kind)) ?? [];
   if (input.dryRun) return { dryRun: true, configMap, modelConfigs: models };
 
-  for (const model of models) {
-    await wiring?.unwire(call, kind, model);
-    call.log.info({ backend: kind, model }, 'model unwired with its backend');
-  }
+  for (const model of models) if (wiring) await takeBack(wiring, call, 'removeBackend', { backend: kind, model });
   await client.remove(call, configMaps, name, namespace, { uid: there.metadata.uid });
-  call.log.info({ backend: kind, configMap: name }, 'backend document removed');
   const isGone = () => backendNamed(registry, kind) === undefined;
   const deregistered = await until(registry.registered, isGone, { ms: registeredMs, signal: call.signal });
   return { dryRun: false, configMap, unwired: models, removed: true, deregistered };

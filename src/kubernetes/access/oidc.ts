@@ -1,6 +1,8 @@
 import { Agent, request } from 'undici';
+import { guardedConnector } from '../../egress.ts';
 import { messageOf } from '../../errors.ts';
 import { oneLine, parsedOrUndefined } from '../errors.ts';
+import { wholeText } from '../transport/bodies.ts';
 import { isToken } from './file.ts';
 import { endOfToken, type Made, type Maker } from './made.ts';
 
@@ -22,6 +24,8 @@ export interface Login {
 const earlyMs = 10_000;
 /** Milliseconds for each of the two requests that renew a token. */
 const providerMs = 8_000;
+/** Bytes of an answer. */
+const documentLimit = 256 * 1024;
 
 /**
  * The id token of a login, renewed at its provider when it ends. What is renewed is not written back into the kubeconfig,
@@ -68,7 +72,7 @@ interface Renewal {
 async function renew({ issuer, clientId, clientSecret, refreshToken, ca }: Renewal) {
   // Without TLS, who answers could have the refresh token sent to itself.
   if (!issuer.startsWith('https://')) throw new Error(`${issuer} is no issuer with https://`);
-  const dispatcher = new Agent({ connect: { ...(ca !== undefined && { ca }) } });
+  const dispatcher = new Agent({ connect: guardedConnector(ca === undefined ? {} : { ca }) });
   try {
     const base = issuer.replace(/\/+$/, '');
     const discovered = await documentOf(`${base}/.well-known/openid-configuration`, { dispatcher });
@@ -92,7 +96,8 @@ async function renew({ issuer, clientId, clientSecret, refreshToken, ca }: Renew
 /** The JSON document of an answer. Of a refusal only the standard's own words are said: what else is in it is secret. */
 async function documentOf(url: string, options: NonNullable<Parameters<typeof request>[1]>) {
   const { statusCode, body } = await request(url, { ...options, signal: AbortSignal.timeout(providerMs) });
-  const text = await body.text();
+  const text = await wholeText(body, documentLimit);
+  if (text === undefined) throw new Error(`${url} answered more than ${documentLimit} bytes`);
   const document = (parsedOrUndefined(text) ?? {}) as Readonly<Record<string, unknown>>;
   if (statusCode === 200) return document;
   const said = [document.error, document.error_description].filter(each => typeof each === 'string').join(': ');

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
+import { guardedConnector } from '../../egress.ts';
 import type { Access, ClientCertificate, Trust } from '../access.ts';
 
 /**
@@ -35,7 +36,7 @@ export function createPools({ proxyUrl }: Pick<Access, 'proxyUrl'>): Pools {
     };
     const options = { ...timeouts, connections: connections[use] };
     return proxyUrl === undefined
-      ? new Agent({ ...options, connect: tls })
+      ? new Agent({ ...options, connect: guardedConnector(tls) })
       : new ProxyAgent({
           ...options,
           uri: proxyUrl,

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
+import { guardedConnector } from '../../../egress.ts';
 import { readRefusal, wholeText } from '../../../kubernetes/transport/bodies.ts';
 import { pause } from '../../../kubernetes/transport/bounds.ts';
 import { pauseBeforeRetry } from '../../../kubernetes/transport/retry.ts';
@@ -60,7 +61,8 @@ export const documentLimit = 8 * 1024 * 1024;
 const mostRedirects = 3;
 /** However long the Hub wants to be left alone, it is asked again after this, in milliseconds. */
 const longestQuietMs = 5 * 60_000;
-const timeouts = { connectTimeout: 5_000, headersTimeout: 30_000, bodyTimeout: 30_000 } as const;
+const timeouts = { headersTimeout: 30_000, bodyTimeout: 30_000 } as const;
+const connectTimeoutMs = 5_000;
 
 /**
  * GET requests to the Hub. Nothing of a caller travels with them. The Hub token goes to the endpoint and nowhere else: a
@@ -70,7 +72,7 @@ const timeouts = { connectTimeout: 5_000, headersTimeout: 30_000, bodyTimeout: 3
 export function createExchange({ endpoint, token, log, now }: ExchangeOptions): Exchange {
   const { origin, pathname } = new URL(endpoint);
   const base = pathname === '/' ? '' : pathname;
-  const agent = new Agent({ ...timeouts, connections: 8 });
+  const agent = new Agent({ ...timeouts, connections: 8, connect: guardedConnector({ timeout: connectTimeoutMs }) });
   let quietUntil = 0;
 
   async function send(path: string, signal: AbortSignal): Promise<Answer> {

@@ -1,5 +1,7 @@
 /** Takes secrets out of text. What looks like one is masked: that a word too many is gone does less harm than one too few. */
 
+import { issuedTokens } from '../../../secrets.ts';
+
 export const mask = '***';
 
 /** A bare `key`, as of a taint or a selector, names no secret, nor does the key of a topology: those that open something do. */
@@ -33,8 +35,7 @@ const rules: readonly Rule[] = [
   [/\b(basic)\s+[A-Za-z0-9+/]{12,}=*/gi, `$1 ${mask}`],
   [/\bhf_[A-Za-z0-9][\w-]{3,}/g, `hf_${mask}`],
   [/\bsk-[A-Za-z0-9][\w-]{3,}/g, `sk-${mask}`],
-  [/\b(?:gh[opsur]_|github_pat_|glpat-|xox[abpr]-|nvapi-|AIza)[\w-]{8,}/g, mask],
-  [/\b(?:AKIA|ASIA)[A-Z0-9]{12,}/g, mask],
+  ...issuedTokens.map(shape => [shape, mask] as const),
   // JSON web tokens
   [/eyJ[\w-]*(?:\.[\w-]*)*/g, found => (/^[^.]{9,}\.[^.]+\./.test(found) ? mask : found)],
   // who was refused
