@@ -82,6 +82,9 @@ export async function serve(
     metrics,
     openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
+    limits: settings.limits,
+    introspection: settings.introspection ?? settings.graphiql,
+    allowedOrigins: settings.allowedOrigins,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
     waiting: connected.documents && untilRead(registry),
   });
