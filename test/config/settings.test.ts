@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { buildableKinds } from '../../src/backends/drivers.ts';
 import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
 import { parseServe } from '../../src/config/parse.ts';
+import { defaultLimits } from '../../src/config/limits.ts';
 import { allSettings, ConfigError } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
 import { flagsOf } from '../drivers/kserve/world.ts';
@@ -52,11 +53,14 @@ describe('settings', () => {
         disableWiring: false,
         reconcileInterval: 30_000,
         graphiql: true,
+        introspection: undefined,
+        allowedOrigins: [],
         mcpEnabled: true,
         mcpPath: '/mcp',
         logFormat: 'auto',
         verbose: false,
         kserve: flagsOf(),
+        limits: defaultLimits,
       },
       warnings: [],
     });

@@ -13,6 +13,7 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
   print,
+  specifiedRules,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { defaultLimits, type Limits } from '../../config/limits.ts';
@@ -70,13 +71,13 @@ export function createEngine(
   { limits = defaultLimits, introspection = true, onRefused }: EngineOptions = {},
 ): Engine {
   const documents = createDocuments();
+  const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   let yoga: ReturnType<typeof createPipeline> | undefined;
 
   /** REST and MCP never need it, and it costs 20 MB and some tenths of a second: it is imported on first use. */
   function pipeline() {
     yoga ??= createPipeline(schema, [
       withLimits(limits),
-      ...(introspection ? [] : [withoutIntrospection]),
       withCompiled(schema, operations),
     ]);
     return yoga;
@@ -93,7 +94,7 @@ export function createEngine(
         ? error
         : (tokenRefusal(error) ?? refused(error));
     }
-    const problems = validate(schema, document, undefined, undefined, validation) as readonly GraphQLError[];
+    const problems = validate(schema, document, rules, validation) as readonly GraphQLError[];
     if (problems.length > 0) throw problems.map(refused);
     documents.set(text, document);
     return document;
@@ -173,10 +174,6 @@ const withLimits = (limits: Limits): Plugin => ({
       if (!(result instanceof Error)) checkLimits(result as DocumentNode, limits);
     },
 });
-
-const withoutIntrospection: Plugin = {
-  onValidate: ({ addValidationRule }) => addValidationRule(NoSchemaIntrospectionCustomRule),
-};
 
 /** Recognises the text of a stored operation and executes it compiled. */
 function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): Plugin {
