@@ -12,6 +12,9 @@ export interface InterfaceSettings {
   readonly mcpPath: string;
 }
 
+/** Whether the graph tells what it has: where nobody said, as far as the page that needs it is served. */
+export const introspectionOf = ({ introspection, graphiql }: InterfaceSettings): boolean => introspection ?? graphiql;
+
 export const interfaceSettings: {
   readonly [Name in keyof InterfaceSettings]: Setting<InterfaceSettings[Name]>;
 } = {

@@ -12,8 +12,8 @@ import {
   serveHelp,
   topHelp,
 } from '../../src/config/help.ts';
-import { parseServe } from '../../src/config/parse.ts';
 import { defaultLimits } from '../../src/config/limits.ts';
+import { parseServe } from '../../src/config/parse.ts';
 import { allSettings, ConfigError } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
 import { flagsOf } from '../drivers/kserve/world.ts';

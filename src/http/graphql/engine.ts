@@ -76,10 +76,7 @@ export function createEngine(
 
   /** REST and MCP never need it, and it costs 20 MB and some tenths of a second: it is imported on first use. */
   function pipeline() {
-    yoga ??= createPipeline(schema, [
-      withLimits(limits),
-      withCompiled(schema, operations),
-    ]);
+    yoga ??= createPipeline(schema, [withLimits(limits), withCompiled(schema, operations)]);
     return yoga;
   }
 
