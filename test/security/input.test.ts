@@ -38,12 +38,13 @@ test('check 44: nor in a body of REST, a tool call, a WebSocket message or a bac
   assert.equal(restAnswer.status, 200);
   isClean();
 
-  const message = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call",${both},"params":${params}}`;
-  const call = await send(
-    `${server.url}/mcp`,
-    message(`{"name":"load_model","arguments":{"model":"a",${both}},${both}}`),
-  );
+  const head = '"jsonrpc":"2.0","id":1,"method":"tools/call"';
+  const params = `"params":{"name":"load_model","arguments":{"model":"a",${both}}}`;
+  const call = await send(`${server.url}/mcp`, `{${head},${params}}`);
   assert.equal(call.json.result.isError, undefined);
+  // Beside its own fields a message of JSON-RPC has none.
+  const strange = await send(`${server.url}/mcp`, `{${head},${both},${params}}`);
+  assert.equal(strange.status, 400);
   isClean();
 
   const socket = await openSocket(server.socketUrl, { init: false });
