@@ -25,6 +25,8 @@ const anonymous: Caller = { name: ownName, anonymous: true, scope: '' };
  */
 export interface Call {
   readonly caller: Caller;
+  /** Where the request came from; undefined when it is our own. */
+  readonly address?: string | undefined;
   readonly requestId: string;
   readonly log: Logger;
   /** Aborts when the client goes away or the deadline passes. */
@@ -35,6 +37,7 @@ export interface Call {
 
 export interface CallOptions {
   readonly caller?: Caller;
+  readonly address?: string | undefined;
   readonly requestId?: string;
   readonly log: Logger;
   /** Aborts when the client goes away. */
@@ -43,19 +46,25 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+/** Whom limits count: the caller, or the address while nobody has signed in. */
+export const clientOf = ({ caller, address }: Call): string =>
+  caller.anonymous ? `address ${address}` : `caller ${caller.scope}`;
+
 export function createCall({
   caller = anonymous,
+  address,
   requestId = randomUUID(),
   log,
   signal,
   timeoutMs,
 }: CallOptions): Call {
   const bind = () => log.child({ requestId, caller: caller.name });
-  return callWith({ caller, requestId, log: bind, signal, timeoutMs });
+  return callWith({ caller, address, requestId, log: bind, signal, timeoutMs });
 }
 
 interface CallParts {
   readonly caller: Caller;
+  readonly address?: string | undefined;
   readonly requestId: string;
   readonly log: () => Logger;
   readonly signal?: AbortSignal | undefined;
@@ -63,12 +72,13 @@ interface CallParts {
 }
 
 /** Most calls never wait for anything, so what only waiting needs is made when it is first asked for. */
-function callWith({ caller, requestId, timeoutMs, ...given }: CallParts): Call {
+function callWith({ caller, address, requestId, timeoutMs, ...given }: CallParts): Call {
   const began = Date.now();
   let log: Logger | undefined;
   let signal: AbortSignal | undefined;
   return {
     caller,
+    address,
     requestId,
     deadline: timeoutMs === undefined ? Number.POSITIVE_INFINITY : began + timeoutMs,
     get log() {

@@ -1,5 +1,6 @@
 /** The gateway as `serve` builds it, over a backend in memory: what is measured is our own cost. */
 
+import { defaultLimits } from '../../src/config/limits.ts';
 import type { Job, LoadedModel, Model } from '../../src/domain.ts';
 import { createGatewayServer } from '../../src/http/server.ts';
 import { createLogger } from '../../src/log.ts';
@@ -81,6 +82,9 @@ const server = createGatewayServer({
   log,
   openApi: '',
   graphiql: true,
+  limits: defaultLimits,
+  introspection: true,
+  allowedOrigins: [],
   mcpPath: '/mcp',
 });
 const url = await server.listen({ host: '127.0.0.1', port: 0 });

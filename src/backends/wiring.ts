@@ -49,12 +49,7 @@ export async function autoWire(actions: Actions, call: Call, { driver }: Backend
 /** One at a time for each model: loads, readers and the reconciler may all want it known at the same moment. */
 const turns = createTurns();
 
-function wireInTurn(
-  wiring: WiringTarget,
-  call: Call,
-  wirable: WirableModel,
-  apiKey?: ApiKey,
-): Promise<ModelConfigRef> {
+function wireInTurn(wiring: WiringTarget, call: Call, wirable: WirableModel, apiKey?: ApiKey): Promise<ModelConfigRef> {
   const key = JSON.stringify([wirable.backend, wirable.reference]);
   return turns(key, call.signal, () => wiring.wire(call, wirable, apiKey));
 }

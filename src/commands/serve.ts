@@ -7,6 +7,7 @@ import { discover } from '../backends/discover.ts';
 import { createDriver, registeredDriver } from '../backends/drivers.ts';
 import { createRegistry, type Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
+import { introspectionOf } from '../config/interfaces.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
@@ -84,6 +85,9 @@ export async function serve(
     metrics,
     openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
+    limits: settings.limits,
+    introspection: introspectionOf(settings),
+    allowedOrigins: settings.allowedOrigins,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
     waiting: connected.documents && untilRead(registry),
   });

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import type { BackendKind } from '../domain.ts';
 import { type CacheAgentSettings, cacheAgentSettings } from './cacheAgent.ts';
 import { kserveFlags } from './kserve.ts';
+import { limitSettings } from './limits.ts';
 import { allSettings, ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
 import { type ListenAddress, nearest, quote } from './values.ts';
 
@@ -29,7 +30,11 @@ export function parseServe(
   const flags = readFlags(argv, allSettings, problems);
 
   const valuesOf = (table: Readonly<Record<string, Setting>>) => readTable(table, flags, env, problems, warnings);
-  const values: unknown = { ...valuesOf(serveSettings), kserve: valuesOf(kserveFlags) };
+  const values: unknown = {
+    ...valuesOf(serveSettings),
+    kserve: valuesOf(kserveFlags),
+    limits: valuesOf(limitSettings),
+  };
   // Every key of the table was read with its own check.
   const read = values as ServeSettings;
 

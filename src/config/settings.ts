@@ -5,7 +5,9 @@
  * `ServeSettings` and its row to `serveSettings`.
  */
 import type { BackendKind } from '../domain.ts';
+import { type InterfaceSettings, interfaceSettings } from './interfaces.ts';
 import { type KserveFlags, kserveFlags } from './kserve.ts';
+import { type Limits, limitSettings } from './limits.ts';
 import {
   address,
   apiVersion,
@@ -21,11 +23,10 @@ import {
   namespaceName,
   oneOf,
   optionalAddress,
-  path,
   text,
 } from './values.ts';
 
-export interface ServeSettings {
+export interface ServeSettings extends InterfaceSettings {
   readonly listen: ListenAddress;
   readonly metricsListen: ListenAddress | undefined;
   /** As given; `backends` has it too. */
@@ -43,6 +44,7 @@ export interface ServeSettings {
   /** Sent to LM Studio as a bearer token; empty for none. */
   readonly lmstudioApiToken: string;
   readonly kserve: KserveFlags;
+  readonly limits: Limits;
   readonly defaultKeepAlive: string;
   /** Milliseconds. */
   readonly jobRetention: number;
@@ -60,9 +62,6 @@ export interface ServeSettings {
   readonly disableWiring: boolean;
   /** Milliseconds; 0 = off. */
   readonly reconcileInterval: number;
-  readonly graphiql: boolean;
-  readonly mcpEnabled: boolean;
-  readonly mcpPath: string;
   readonly logFormat: LogFormat;
   /** `-` is standard output; empty: entries are in the log only. */
   readonly auditLog: string;
@@ -96,6 +95,7 @@ export const settingGroups = [
   'Agents',
   'Server',
   'Interfaces',
+  'Limits',
   'Models and jobs',
   'Logs',
 ] as const;
@@ -105,9 +105,9 @@ export const isSwitch = (setting: Setting) => setting.kind.placeholder === '';
 /** Not checked as an endpoint: it is passed on to agents, who may have spellings of their own. */
 const agentHost: Kind<string> = { ...text, placeholder: 'URL' };
 
-/** Every setting but those of KServe, which are many and have a table of their own. */
+/** Every setting but those of KServe and the limits, which are many and have tables of their own. */
 export const serveSettings: {
-  readonly [Name in keyof Omit<ServeSettings, 'kserve'>]: Setting<ServeSettings[Name]>;
+  readonly [Name in keyof Omit<ServeSettings, 'kserve' | 'limits'>]: Setting<ServeSettings[Name]>;
 } = {
   discover: {
     group: 'Backends',
@@ -306,30 +306,7 @@ export const serveSettings: {
     defaultMeans: 'off',
     help: 'Serve Prometheus metrics at /metrics on an address of their own, such as :9464.',
   },
-  graphiql: {
-    group: 'Interfaces',
-    flag: 'graphiql',
-    variables: ['MODEL_MANAGER_GRAPHIQL'],
-    kind: boolean,
-    default: 'true',
-    help: 'Serve the GraphiQL page to browsers at /graphql.',
-  },
-  mcpEnabled: {
-    group: 'Interfaces',
-    flag: 'mcp-enabled',
-    variables: ['MODEL_MANAGER_MCP_ENABLED'],
-    kind: boolean,
-    default: 'true',
-    help: 'Serve the MCP tools.',
-  },
-  mcpPath: {
-    group: 'Interfaces',
-    flag: 'mcp-path',
-    variables: ['MODEL_MANAGER_MCP_PATH'],
-    kind: path,
-    default: '/mcp',
-    help: 'The path the MCP tools are served at.',
-  },
+  ...interfaceSettings,
   defaultKeepAlive: {
     group: 'Models and jobs',
     flag: 'default-keep-alive',
@@ -375,9 +352,9 @@ export const serveSettings: {
 
 /** Every setting, in the order people read them. */
 export const allSettings: readonly Setting[] = settingGroups.flatMap(group =>
-  [...Object.values<Setting>(serveSettings), ...Object.values<Setting>(kserveFlags)].filter(
-    setting => setting.group === group,
-  ),
+  [serveSettings, kserveFlags, limitSettings]
+    .flatMap(table => Object.values<Setting>(table))
+    .filter(setting => setting.group === group),
 );
 
 /** Settings that cannot be used. `problems` has one sentence each. */

@@ -112,6 +112,15 @@ export const boolean: Kind<boolean> = {
   lenient: true,
 };
 
+/** A switch that may be left to something else; it takes its value like any other setting. */
+export const optionalBoolean: Kind<boolean | undefined> = {
+  placeholder: 'BOOLEAN',
+  check: z
+    .literal('')
+    .transform(() => undefined)
+    .or(boolean.check),
+};
+
 export const duration: Kind<number> = {
   placeholder: 'DURATION',
   check: reading<number>(text => {
@@ -207,6 +216,18 @@ export const backendNames: Kind<readonly BackendKind[]> = {
       names.push(word);
     }
     return { value: names };
+  }),
+};
+
+export const origins: Kind<readonly string[]> = {
+  placeholder: 'ORIGIN,…',
+  check: reading<readonly string[]>(text => {
+    const words = text.split(',').map(part => part.trim());
+    const given = words.filter(word => word !== '');
+    const wrong = given.find(word => !URL.canParse(word) || new URL(word).origin !== word);
+    return wrong === undefined
+      ? { value: given }
+      : { problem: `${quote(wrong)} is no origin; write scheme and host, such as https://portal.example` };
   }),
 };
 

@@ -6,6 +6,15 @@ export interface Body {
   readonly over: boolean;
 }
 
+export const noBody: Body = { text: '', over: false };
+
+/** The body of a POST, which is not read at all when it says itself that it is too large; other methods have none. */
+export async function bodyOf(req: IncomingMessage, limit: number): Promise<Body> {
+  if (req.method !== 'POST') return noBody;
+  if (Number(req.headers['content-length'] ?? 0) > limit) return { text: '', over: true };
+  return readBody(req, limit);
+}
+
 const ignore = () => {};
 
 /** Reads a body up to a limit in bytes. What is beyond it is not kept. Rejects when the client breaks off. */

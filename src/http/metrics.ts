@@ -6,11 +6,13 @@ import type { ErrorCode } from '../errors.ts';
 import type { Gateway } from '../resolvers/builder.ts';
 import type { GroupHooks } from './graphql/groups.ts';
 import { listen } from './listen.ts';
+import { type OnRefused, refusalReasons } from './refusals.ts';
 
 /** What the process counts, and where Prometheus reads it. */
 export interface Metrics {
   onRequest(surface: string, method: string, res: ServerResponse): void;
   onToolCall(tool: string, code: ErrorCode | undefined, seconds: number): void;
+  readonly onRefused: OnRefused;
   readonly groupHooks: GroupHooks;
   /** Serves `/metrics` on an address of its own. Resolves to how to close it. */
   serve(address: ListenAddress): Promise<{ close(): void }>;
@@ -87,6 +89,13 @@ export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>)
       },
     });
   }
+  const refusals = new Counter({
+    name: `${prefix}refusals_total`,
+    help: 'What was refused because it passed a limit, by the limit.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of refusalReasons) refusals.inc({ reason }, 0);
   new Gauge({
     name: `${prefix}backend_up`,
     help: 'Whether a backend was healthy when last looked at; absent before the first look.',
@@ -123,6 +132,7 @@ export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>)
       toolCalls.inc({ tool, code: code ?? 'ok' });
       toolDurations.observe({ tool }, seconds);
     },
+    onRefused: reason => refusals.inc({ reason }),
     groupHooks: {
       onMember: (field, change) => subscriptions.inc({ field }, change),
       onEvent: () => events.inc(),

@@ -5,29 +5,34 @@ import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Face } from '../audit/entry.ts';
 import { type Call, createCall } from '../call.ts';
+import type { Limits } from '../config/limits.ts';
 import type { ListenAddress } from '../config/values.ts';
 import { createMcp } from '../mcp/index.ts';
 import type { Operation } from '../operations/load.ts';
 import { createRun } from '../operations/run.ts';
 import type { Context, Gateway } from '../resolvers/builder.ts';
 import { createRest, type RestResponse, bodyLimit as restBodyLimit, textResponse } from '../rest-compat/respond.ts';
-import { readBody } from './body.ts';
+import { bodyOf, noBody, readBody } from './body.ts';
+import { connectionsOf, refuseBroken } from './connections.ts';
 import { createEngine } from './graphql/engine.ts';
 import { createGroups } from './graphql/groups.ts';
 import { createGraphql } from './graphql/handler.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
 import {
+  allowOrigin,
   isCrossSite,
   isForeignHost,
   isForeignOrigin,
   isForgeable,
   isLoopbackAddress,
   isLoopbackHost,
+  networkOf,
 } from './guard.ts';
 import { checkBackends } from './health.ts';
 import { listen } from './listen.ts';
 import type { Metrics } from './metrics.ts';
+import { limitMutations } from './mutations.ts';
 
 export interface ServerOptions {
   readonly gateway: Gateway;
@@ -37,6 +42,10 @@ export interface ServerOptions {
   /** The text of `GET /api/v1/openapi.yaml`. */
   readonly openApi: string;
   readonly graphiql: boolean;
+  readonly limits: Limits;
+  readonly introspection: boolean;
+  /** Origins whose pages may ask, besides our own. */
+  readonly allowedOrigins: readonly string[];
   /** Path of the MCP endpoint; undefined when it is off. */
   readonly mcpPath: string | undefined;
   readonly metrics?: Metrics | undefined;
@@ -53,9 +62,6 @@ export interface GatewayServer {
 
 const graphqlPath = '/graphql';
 const healthPaths = new Set(['/healthz', '/readyz', '/backendz']);
-/** Bytes of a GraphQL request and of an MCP message at most. */
-const graphqlBodyLimit = 256 * 1024;
-const mcpBodyLimit = 1024 * 1024;
 /** A read is answered within this, in milliseconds: the platform's callers give up soon after. */
 const readMs = 10_000;
 const timeoutOf = (type: OperationTypeNode) => (type === OperationTypeNode.QUERY ? readMs : undefined);
@@ -73,21 +79,29 @@ interface Exchange {
 
 /** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { gateway, schema, operations, log, metrics } = options;
+  const { gateway, schema, operations, log, metrics, limits, allowedOrigins } = options;
+  const onRefused = metrics?.onRefused;
+  const admit = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
   const run = createRun(schema, operations);
   const contextFor =
     (face: Face) =>
     (call: Call): Context => ({ gateway, call, face });
   const forGraphql = contextFor('graphql');
-  const rest = createRest({ operations, run, contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }) });
+  const rest = createRest({
+    operations,
+    run,
+    contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }),
+    admit,
+  });
   const mcp = createMcp({
     operations,
     run,
     contextFor: contextFor('mcp'),
     build: gateway.build,
+    admit,
     onCall: metrics?.onToolCall,
   });
-  const engine = createEngine(schema, operations);
+  const engine = createEngine(schema, operations, { limits, introspection: options.introspection, onRefused });
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
@@ -95,11 +109,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     metrics?.groupHooks,
   );
   const streams = createStreams();
-  const graphql = createGraphql({ engine, groups, streams, operations, graphiql: options.graphiql });
+  const graphql = createGraphql({ engine, groups, streams, operations, graphiql: options.graphiql, admit });
   const sockets = createWebSockets({
     engine,
     groups,
-    contextFor: (type, signal) => forGraphql(createCall({ log, signal, timeoutMs: timeoutOf(type) })),
+    contextFor: (type, signal, address) => forGraphql(createCall({ address, log, signal, timeoutMs: timeoutOf(type) })),
+    admit,
+    limits,
+    onRefused,
     log,
   });
   let stopping = false;
@@ -137,13 +154,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     const match = rest.match(req.method ?? '', path);
     const route = match && 'route' in match ? match.route : undefined;
     const isMutation = route !== undefined && route.operation.type !== 'query';
-    if (isMutation && isForgeable(req)) {
+    if (isMutation && isForgeable(req, allowedOrigins)) {
       return send(req, res, textResponse(403, 'a page of another origin asks for this; send it as application/json'));
     }
-    const body = route && route.rest.method !== 'GET' ? (await readBody(req, restBodyLimit)).text : '';
+    const read = route && route.rest.method !== 'GET' ? await readBody(req, restBodyLimit) : noBody;
+    if (read.over) onRefused?.('body');
     const request = {
       query: new URLSearchParams(query),
-      body,
+      body: read.text,
       ifNoneMatch: req.headers['if-none-match'],
     };
     send(req, res, await rest.respond(match, request, call(isMutation ? undefined : readMs)));
@@ -151,12 +169,14 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 
   async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
     // A link that leads a person to the page may be anywhere; a question may not.
-    if (isForeignOrigin(req) || (isCrossSite(req) && (req.url ?? '').includes('?'))) {
+    if (
+      isForeignOrigin(req, allowedOrigins) ||
+      (isCrossSite(req) && !isAllowed(req) && (req.url ?? '').includes('?'))
+    ) {
       return send(req, res, textResponse(403, 'a page of another origin asks; this server answers its own'));
     }
-    if (Number(req.headers['content-length'] ?? 0) > graphqlBodyLimit) return tooLarge(req, res, graphqlBodyLimit);
-    const body = req.method === 'POST' ? await readBody(req, graphqlBodyLimit) : { text: '', over: false };
-    if (body.over) return tooLarge(req, res, graphqlBodyLimit);
+    const body = await bodyOf(req, limits.graphqlBody);
+    if (body.over) return tooLarge(req, res, limits.graphqlBody);
     return graphql({
       req,
       res,
@@ -166,15 +186,24 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   }
 
   async function handleMcp(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
-    if ((isLoopbackAddress(req.socket.localAddress) && isForeignHost(req)) || isForeignOrigin(req)) {
+    if ((isLoopbackAddress(req.socket.localAddress) && isForeignHost(req)) || isForeignOrigin(req, allowedOrigins)) {
       return send(req, res, textResponse(403, 'this server is asked for by another name or page than its own'));
     }
-    const body = req.method === 'POST' ? await readBody(req, mcpBodyLimit) : { text: '', over: false };
-    if (body.over) return tooLarge(req, res, mcpBodyLimit);
+    const body = await bodyOf(req, limits.mcpBody);
+    if (body.over) return tooLarge(req, res, limits.mcpBody);
     await mcp.handle(req, res, parseJson(body.text), call(toolMs));
   }
 
-  const server = createServer((req, res) => {
+  function tooLarge(req: IncomingMessage, res: ServerResponse, limit: number): void {
+    onRefused?.('body');
+    // What is still on its way is not waited for.
+    res.setHeader('connection', 'close');
+    send(req, res, textResponse(413, `the body is larger than ${limit} bytes`));
+  }
+
+  const isAllowed = ({ headers }: IncomingMessage) => allowedOrigins.includes(headers.origin ?? '');
+
+  const server = createServer(connectionsOf(limits), (req, res) => {
     const exchange = createExchange(req, res, log);
     metrics?.onRequest(surfaceOf(exchange.path), req.method ?? '', res);
     // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
@@ -182,6 +211,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     if (isLocal && isForeignHost(req)) {
       return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
     }
+    if (allowOrigin(req, res, allowedOrigins)) return;
     handle(exchange).catch(error => fail(error, exchange));
   });
   /** Connections on which nobody has asked anything: the server does not count them as idle, and would wait for them. */
@@ -192,9 +222,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   });
   server.on('request', req => speechless.delete(req.socket));
   server.on('upgrade', req => speechless.delete(req.socket));
-  server.requestTimeout = 300_000;
-  server.headersTimeout = 10_000;
-  server.keepAliveTimeout = 120_000;
+  server.on('clientError', refuseBroken(onRefused));
 
   function surfaceOf(path: string) {
     if (path === graphqlPath) return 'graphql';
@@ -204,7 +232,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   }
 
   server.on('upgrade', (req, socket, head) => {
-    const refused = (isLocal && isForeignHost(req)) || isForeignOrigin(req);
+    const refused = (isLocal && isForeignHost(req)) || isForeignOrigin(req, allowedOrigins);
     const path = (req.url ?? '').split('?')[0];
     if (refused || path !== graphqlPath) {
       const status = refused ? '403 Forbidden' : '404 Not Found';
@@ -270,7 +298,8 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     res,
     path: mark < 0 ? url : url.slice(0, mark),
     query: mark < 0 ? '' : url.slice(mark + 1),
-    call: timeoutMs => createCall({ requestId, log, signal: gone.signal, timeoutMs }),
+    call: timeoutMs =>
+      createCall({ address: networkOf(req.socket.remoteAddress), requestId, log, signal: gone.signal, timeoutMs }),
   };
 }
 
@@ -283,12 +312,6 @@ function fail(error: unknown, { res, call }: Exchange): void {
   res.writeHead(500, { 'content-type': 'application/json' });
   const message = `unexpected error; the log has it under request ${requestId}`;
   res.end(`${JSON.stringify({ error: { code: 'internal_error', message } })}\n`);
-}
-
-function tooLarge(req: IncomingMessage, res: ServerResponse, limit: number): void {
-  // What is still on its way is not waited for.
-  res.setHeader('connection', 'close');
-  send(req, res, textResponse(413, `the body is larger than ${limit} bytes`));
 }
 
 /** Fixed documents take GET and HEAD. */

@@ -17,6 +17,8 @@ export interface McpOptions {
   readonly run: Run;
   contextFor(call: Call): Context;
   readonly build: Build;
+  /** Throws when whoever asks has asked for too many mutations. */
+  admit?(call: Call): void;
   /** Told of every call of a tool there is: its name, the code of its refusal, and how long it took. */
   onCall?(tool: string, code: ErrorCode | undefined, seconds: number): void;
 }
@@ -27,7 +29,7 @@ export interface Mcp extends Protocol {
 }
 
 /** The MCP face: every operation that is a tool, over HTTP. */
-export function createMcp({ operations, run, contextFor, build, onCall }: McpOptions): Mcp {
+export function createMcp({ operations, run, contextFor, build, admit, onCall }: McpOptions): Mcp {
   const toolNames = toolNamesOf(operations);
   const served = toolOperationsOf(operations);
   const byName = new Map(served.map(operation => [operation.tool.name, operation]));
@@ -53,6 +55,7 @@ export function createMcp({ operations, run, contextFor, build, onCall }: McpOpt
     try {
       const { dryRun } = operation.tool;
       const asked = dryRun && asksDryRun(args) ? dryRun : operation;
+      if (asked.type !== 'query') admit?.(call);
       const variables = variablesOfArguments(operation.variables, args);
       return { result: success(await run(asked, variables, contextFor(call))) };
     } catch (thrown) {

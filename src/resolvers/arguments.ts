@@ -6,6 +6,10 @@ import type { SchemaShape } from './builder.ts';
 /** Bytes of a model reference at most: longer than any registry's names. */
 const maxReferenceBytes = 512;
 
+const wayUp = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){2}(?:[/\\]|%2f|%5c|$)/i;
+/** What backends have models from. */
+const schemes = ['hf', 'http', 'https', 'oci', 's3', 'gs', 'pvc'];
+
 function referenceProblem(name: string, text: string): string | undefined {
   if (text.trim() === '') return undefined;
   const bytes = Buffer.byteLength(text);
@@ -15,13 +19,16 @@ function referenceProblem(name: string, text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) {
     return `"${name}" is ${quoted(text)}, it must have no control characters`;
   }
-  // However the dots and the slashes are written: what is behind us may read them again.
-  if (text.split(/[/\\]|%2f|%5c/i).some(part => /^(?:\.|%2e){2}$/i.test(part)))
-    return `"${name}" is ${quoted(text)}, it must have no ".." in its path`;
+  // However it is written: a backend may decode it once more.
+  if (wayUp.test(text)) return `"${name}" is ${quoted(text)}, it must have no ".." in its path`;
+  const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(text.trim()) ?? [];
+  if (scheme !== undefined && !schemes.includes(scheme.toLowerCase())) {
+    return `"${name}" is ${quoted(text)}, its scheme must be one of ${schemes.join(', ')}`;
+  }
   return undefined;
 }
 
-/** The check of a reference that may be left blank: at most 512 bytes, no control characters, no `..` path segment. */
+/** The check of a reference that may be left blank: at most 512 bytes, no control characters, no `..` path segment, no strange scheme. */
 const optionalReference = (name: string) =>
   z.string().superRefine((text, context) => {
     const message = referenceProblem(name, text);

@@ -26,6 +26,8 @@ export interface RestOptions {
   readonly operations: readonly Operation[];
   readonly run: Run;
   contextFor(call: Call, reads: Map<Source<unknown>, number>): Context;
+  /** Throws when whoever asks has asked for too many mutations. */
+  admit?(call: Call): void;
 }
 
 export interface Rest {
@@ -47,7 +49,7 @@ interface Kept {
 }
 
 /** The old REST routes: every one of them is a stored operation. */
-export function createRest({ operations, run, contextFor }: RestOptions): Rest {
+export function createRest({ operations, run, contextFor, admit }: RestOptions): Rest {
   const routes = routesOf(operations);
   const fields = bodyFieldsOf(routes);
   const kept = new Map<string, Kept>();
@@ -86,7 +88,11 @@ export function createRest({ operations, run, contextFor }: RestOptions): Rest {
           route.rest.method === 'POST'
             ? askedByBody(route, fields, request.body, request.query)
             : askedByQuery(route, captured, request.query, request.body);
-        if (!dryRun || !route.rest.dryRun) return await answer(route, variables, request, call);
+        const isMutation = route.operation.type !== 'query';
+        if (!dryRun || !route.rest.dryRun) {
+          if (isMutation) admit?.(call);
+          return await answer(route, variables, request, call);
+        }
         const plan = await run(route.rest.dryRun, variables, contextFor(call, new Map()));
         return jsonResponse(200, toJson(plan));
       } catch (error) {
@@ -121,8 +127,8 @@ const newline = Buffer.from('\n');
 /** The newline comes to the bytes: to the string it would cost a copy of it that takes as long as making it. */
 const toJson = (value: unknown) => Buffer.concat([Buffer.from(JSON.stringify(value, null, 2)), newline]);
 
-function jsonResponse(status: number, body: Buffer): RestResponse {
-  return { status, headers: { 'content-type': 'application/json' }, body };
+function jsonResponse(status: number, body: Buffer, headers: Readonly<Record<string, string>> = {}): RestResponse {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body };
 }
 
 /** What is not an answer of the API: clients tell an unknown route from an unknown model by it. */
@@ -143,5 +149,11 @@ function errorResponse(error: GatewayError, call: Call): RestResponse {
   // A fault of ours is an error; what a backend does or cannot do is worth a look.
   else if (code === 'internal_error') call.log.error({ status, code, err: error }, 'request failed');
   else if (status >= 500) call.log.warn({ status, code, error: message }, 'request failed');
-  return jsonResponse(status, toJson({ error: { code, message } }));
+  return jsonResponse(status, toJson({ error: { code, message } }), retryAfter(error));
+}
+
+/** When to ask again, as HTTP says it. */
+export function retryAfter({ details }: GatewayError): Readonly<Record<string, string>> {
+  const ms = details?.retryAfterMs;
+  return typeof ms === 'number' ? { 'retry-after': String(Math.ceil(ms / 1000)) } : {};
 }

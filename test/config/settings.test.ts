@@ -12,6 +12,7 @@ import {
   serveHelp,
   topHelp,
 } from '../../src/config/help.ts';
+import { defaultLimits } from '../../src/config/limits.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { allSettings, ConfigError } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
@@ -62,12 +63,15 @@ describe('settings', () => {
         disableWiring: false,
         reconcileInterval: 30_000,
         graphiql: true,
+        introspection: undefined,
+        allowedOrigins: [],
         mcpEnabled: true,
         mcpPath: '/mcp',
         logFormat: 'auto',
         auditLog: '',
         verbose: false,
         kserve: flagsOf(),
+        limits: defaultLimits,
       },
       warnings: [],
     });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createCall } from '../../src/call.ts';
+import { defaultLimits } from '../../src/config/limits.ts';
 import { createEngine } from '../../src/http/graphql/engine.ts';
-import { maxRows } from '../../src/http/graphql/limits.ts';
 import { schema } from '../../src/resolvers/schema.ts';
 import { fakeDriver, silent, testGateway } from '../support/gateway.ts';
 
@@ -31,7 +31,7 @@ test('lists in lists are refused as a whole once they pass the rows of an answer
     assert.equal(data, undefined, query);
     assert.equal(errors.length, 1);
     assert.equal(errors[0]?.extensions.code, 'COST_LIMIT');
-    assert.match(errors[0]?.message ?? '', new RegExp(`more than ${maxRows} rows; ask for`));
+    assert.match(errors[0]?.message ?? '', new RegExp(`more than ${defaultLimits.rows} rows; ask for`));
   }
 });
 

@@ -144,93 +144,12 @@ test('a document that is refused is an error of its operation, and the socket li
 });
 
 const subscribe = { id: '1', type: 'subscribe', payload: { query: textOf('watchModels') } };
-const violations: Array<[what: string, messages: Array<object | string | Buffer>, code: number, init?: false]> = [
-  ['a second connection_init', [{ type: 'connection_init' }], 4429],
-  ['an operation before the acknowledgement', [subscribe], 4401, false],
-  ['an id that is in use', [subscribe, subscribe], 4409],
-  ['a message of no known type', [{ type: 'start' }], 4400],
-  ['a message without a type', [{}], 4400],
-  ['a subscribe without a query', [{ id: '1', type: 'subscribe', payload: {} }], 4400],
-  ['text that is no JSON', ['{"type":'], 4400],
-  ['JSON that is no object', ['[]'], 4400],
-  ['a binary frame, whatever is in it', [Buffer.from('{"type":"ping"}')], 4400],
-  ['a frame over 256 KiB', [`{"type":"ping","payload":{"x":"${'x'.repeat(256 * 1024)}"}}`], 1009],
-];
-
-for (const [what, messages, code, init] of violations) {
-  test(`${what} closes the socket with ${code}`, async () => {
-    await using server = await startServer();
-    const socket = await openSocket(server.socketUrl, { init: init ?? true });
-    for (const message of messages) socket.send(message);
-    assert.equal((await within(socket.closed, 'the close')).code, code);
-    await eventually(() => server.counts.members === 0, 'nothing of it is left');
-  });
-}
-
-test('a frame that announces 100 MB closes the socket before they come', async () => {
-  await using server = await startServer();
-  const socket = await openSocket(server.socketUrl);
-  const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x06, 0x40, 0, 0, 1, 2, 3, 4]);
-  (socket.raw as unknown as { _socket: { write(bytes: Buffer): void } })._socket.write(head);
-  assert.equal((await within(socket.closed, 'the close')).code, 1009);
-});
-
-test('text that is no UTF-8 closes the socket with 1007', async () => {
-  await using server = await startServer();
-  const socket = await openSocket(server.socketUrl);
-  socket.raw.send(Buffer.from([0x22, 0xff, 0xfe, 0x22]), { binary: false });
-  assert.equal((await within(socket.closed, 'the close')).code, 1007);
-});
-
 test('another subprotocol is not spoken: 4406', async () => {
   await using server = await startServer();
   const raw = new WebSocket(server.socketUrl);
   const closed = Promise.withResolvers<number>();
   raw.on('close', closed.resolve);
   assert.equal(await within(closed.promise, 'the close'), 4406);
-});
-
-test('who says nothing for 3 s is closed with 4408', async t => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  await using server = await startServer();
-  const socket = await openSocket(server.socketUrl, { init: false });
-  await turn();
-  t.mock.timers.tick(3_000);
-  assert.equal((await within(socket.closed, 'the close')).code, 4408);
-  t.mock.timers.reset();
-});
-
-/** Sends the request of a browser that wants a WebSocket, and gives the status line of the answer. */
-async function upgradeFrom(server: TestServer, headers: Record<string, string>, path = '/graphql'): Promise<string> {
-  const socket = connect(server.port, '127.0.0.1');
-  const all = {
-    host: `127.0.0.1:${server.port}`,
-    connection: 'Upgrade',
-    upgrade: 'websocket',
-    'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
-    'sec-websocket-version': '13',
-    'sec-websocket-protocol': 'graphql-transport-ws',
-    ...headers,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  socket.on('error', reject);
-  socket.once('data', chunk => resolve(String(chunk).split('\r\n', 1)[0] as string));
-  const status = await within(promise, 'an answer');
-  socket.destroy();
-  return status;
-}
-
-test('a page of another origin gets no socket: 403', async () => {
-  await using server = await startServer();
-  for (const origin of ['https://evil.example', 'null', `http://127.0.0.1:${server.port + 1}`, 'http://localhost']) {
-    assert.equal(await upgradeFrom(server, { origin }), 'HTTP/1.1 403 Forbidden', origin);
-  }
-  const own = await upgradeFrom(server, { origin: server.url });
-  assert.equal(own, 'HTTP/1.1 101 Switching Protocols');
-  assert.equal(await upgradeFrom(server, { host: 'evil.example' }), 'HTTP/1.1 403 Forbidden');
-  assert.equal(await upgradeFrom(server, {}, '/mcp'), 'HTTP/1.1 404 Not Found');
 });
 
 test('a client that is refused and breaks off ends nothing but its connection', async () => {
@@ -325,36 +244,6 @@ test('a client that does not answer the close is not waited for longer than the 
   socket.raw.terminate();
 });
 
-test('a socket has 64 operations under way at most', async () => {
-  await using server = await startServer();
-  const socket = await openSocket(server.socketUrl);
-  for (let id = 1; id <= 65; id++) socket.send({ ...subscribe, id: String(id) });
-  let refused: string | undefined;
-  for (let answers = 0; answers < 65; answers++) {
-    const { type, id, payload } = await socket.next();
-    if (type === 'next') continue;
-    assert.equal(payload[0].extensions.code, 'OPERATION_LIMIT');
-    refused = id;
-  }
-  assert.equal(refused, '65');
-  assert.equal(server.counts.members, 64);
-});
-
-test('a flood of 10,000 operations is answered or refused, one by one', async () => {
-  await using server = await startServer();
-  const socket = await openSocket(server.socketUrl);
-  for (let id = 1; id <= 10_000; id++) {
-    socket.send({ id: String(id), type: 'subscribe', payload: { query: '{ __typename }' } });
-  }
-  let over = 0;
-  while (over < 10_000) {
-    const { type } = await socket.next();
-    if (type === 'complete' || type === 'error') over++;
-  }
-  const { status } = await fetch(`${server.url}/healthz`);
-  assert.equal(status, 200);
-});
-
 test('who floods and does not read is not read either', async () => {
   await using server = await startServer();
   const socket = await openSocket(server.socketUrl);
@@ -375,20 +264,4 @@ test('who floods and does not read is not read either', async () => {
   }
   assert.ok(flood - unsent < 20e6, `${flood - unsent} of ${flood} bytes were taken`);
   socket.raw.terminate();
-});
-
-test('the 1,025th socket is told to come again later: 1013', async () => {
-  await using server = await startServer();
-  const open: WebSocket[] = [];
-  for (let count = 0; count < 1_024; count += 128) {
-    const batch = await Promise.all(Array.from({ length: 128 }, () => openSocket(server.socketUrl, { init: false })));
-    open.push(...batch.map(({ raw }) => raw));
-  }
-  const one = await openSocket(server.socketUrl, { init: false });
-  assert.equal((await within(one.closed, 'the close')).code, 1013);
-  open[0]?.send(JSON.stringify({ type: 'ping' }));
-  const pong = Promise.withResolvers<string>();
-  open[0]?.once('message', data => pong.resolve(String(data)));
-  assert.equal(await within(pong.promise, 'an answer on an old socket'), '{"type":"pong"}');
-  for (const raw of open) raw.terminate();
 });

@@ -54,6 +54,12 @@ const references: readonly [reference: string, words: string][] = [
   ['../x', '"model" is "../x", it must have no ".." in its path'],
   ['..', '"model" is "..", it must have no ".." in its path'],
   ['hf.co/../../etc/passwd', '"model" is "hf.co/../../etc/passwd", it must have no ".." in its path'],
+  ['%2e%2E/x', '"model" is "%2e%2E/x", it must have no ".." in its path'],
+  ['a\\..\\b', '"model" is "a\\\\..\\\\b", it must have no ".." in its path'],
+  [
+    'file:///etc/passwd',
+    '"model" is "file:///etc/passwd", its scheme must be one of hf, http, https, oci, s3, gs, pvc',
+  ],
   ['a\u0000b', '"model" is "a\\u0000b", it must have no control characters'],
   ['a\nb: c', '"model" is "a\\nb: c", it must have no control characters'],
   ['a\r\nx-header: y', '"model" is "a\\r\\nx-header: y", it must have no control characters'],
@@ -91,7 +97,18 @@ test('a reference that is none is refused alike on all faces, and the backend ne
 
 test('an encoded way up in a path is a reference like any other, and refused as one', async () => {
   await using world = await start();
-  for (const path of ['%2e%2e', '%2e%2e/x', '%2E%2E%2Fx', 'a/%2e%2e/b', '..%2Fx', 'a%00b', 'a%0Ab', 'a%0d%0ax']) {
+  for (const path of [
+    '%2e%2e',
+    '%2e%2e/x',
+    '%2E%2E%2Fx',
+    'a/%2e%2e/b',
+    '..%2Fx',
+    '%252e%252e',
+    '.%252e%252Fx',
+    'a%00b',
+    'a%0Ab',
+    'a%0d%0ax',
+  ]) {
     for (const method of ['GET', 'DELETE']) {
       const refusal = refusalOf(await rest(world.url, `${method} /api/v1/models/${path}`));
       assert.match(refusal, /^400 invalid_request: invalid request: "model" is ".+", it must have no /, path);

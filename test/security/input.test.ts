@@ -96,7 +96,10 @@ describe('45: references that lead elsewhere', () => {
     '..',
     '%2e%2e/x',
     'a/%2E%2e%2fx',
+    'a/.%2e%2Fb',
     '..\\x',
+    'file:///etc/passwd',
+    'gopher://host/x',
     'a\0b',
     'a\nb',
     'a\r\nx: y',
@@ -137,6 +140,14 @@ describe('45: references that lead elsewhere', () => {
     }
     for (const asked of driver.asked) assert.match(asked, /^[a-z]+$/, 'lists only, and no reference');
   });
+});
+
+test('45: what backends do have models from is no way elsewhere', async () => {
+  await using server = await startServer({ gateway: testGateway({ drivers: [fakeDriver({ models: ['a:1b'] })] }) });
+  for (const model of ['hf://org/name', 'https://huggingface.co/org/name', 'a..b', 'org/...x', 'qwen3:8b', 'v1.%2e5']) {
+    const { json } = await ask(server, 'query ($model: String!) { model(model: $model) { name } }', { model });
+    assert.equal(json.errors[0].extensions.code, 'not_found', model);
+  }
 });
 
 describe('47: what nobody expected', () => {

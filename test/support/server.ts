@@ -4,7 +4,9 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import { type Logger, pino } from 'pino';
 import { WebSocket } from 'ws';
+import { defaultLimits, type Limits } from '../../src/config/limits.ts';
 import type { Metrics } from '../../src/http/metrics.ts';
+import type { RefusalReason } from '../../src/http/refusals.ts';
 import { createGatewayServer } from '../../src/http/server.ts';
 import { toolNamesOf } from '../../src/mcp/index.ts';
 import { loadOperations, type Operation } from '../../src/operations/load.ts';
@@ -76,6 +78,9 @@ export interface ServerSetup {
   readonly host?: string;
   /** Instead of one that keeps its lines in `logged`. */
   readonly log?: Logger;
+  readonly introspection?: boolean;
+  readonly allowedOrigins?: readonly string[];
+  readonly limits?: Partial<Limits>;
 }
 
 export interface TestServer extends AsyncDisposable {
@@ -86,6 +91,8 @@ export interface TestServer extends AsyncDisposable {
   readonly gateway: Gateway;
   /** What groups of subscribers reported so far. */
   readonly counts: { members: number; events: number; coalesced: number };
+  /** What passed a limit so far, by the limit. */
+  readonly refused: RefusalReason[];
   /** Log lines so far, as text. */
   readonly logged: string[];
   close(graceMs?: number): Promise<void>;
@@ -95,11 +102,13 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
   const { gateway = testGateway(), schema = graph, graphiql = false, host = '127.0.0.1' } = setup;
   const own = setup.operations ?? (schema === graph ? operations : []);
   const logged: string[] = [];
+  const refused: RefusalReason[] = [];
   const log = setup.log ?? pino({ level: 'debug' }, { write: line => logged.push(line) });
   const counts = { members: 0, events: 0, coalesced: 0 };
   const metrics: Metrics = {
     onRequest() {},
     onToolCall() {},
+    onRefused: reason => void refused.push(reason),
     groupHooks: {
       onMember: (_field, change) => {
         counts.members += change;
@@ -120,6 +129,10 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     log,
     openApi: 'openapi: 3.1.0\n',
     graphiql,
+    introspection: setup.introspection ?? true,
+    allowedOrigins: setup.allowedOrigins ?? [],
+    // Tests that are about something else may change as much as they like.
+    limits: { ...defaultLimits, mutations: 1_000_000, ...setup.limits },
     mcpPath: '/mcp',
     metrics,
   });
@@ -136,6 +149,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     port: Number(new URL(url).port),
     gateway,
     counts,
+    refused,
     logged,
     close,
     [Symbol.asyncDispose]: () => within(close(), 'the end of the server'),

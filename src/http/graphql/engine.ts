@@ -5,20 +5,26 @@ import {
   type ExecutionResult,
   execute,
   GraphQLError,
+  type GraphQLErrorOptions,
   type GraphQLFormattedError,
   type GraphQLSchema,
   getOperationAST,
+  NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
+  OperationTypeNode,
   print,
+  specifiedRules,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { defaultLimits, type Limits } from '../../config/limits.ts';
 import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
 import { hasEnum } from '../../operations/shape.ts';
 import type { Context } from '../../resolvers/builder.ts';
+import type { OnRefused } from '../refusals.ts';
 import { createDocuments } from './documents.ts';
-import { checkLimits, documentLimits, LimitError, maxRows, tokenRefusal, tooManyRows } from './limits.ts';
+import { checkLimits, LimitError, rootFieldsOf, tokenRefusal, tooManyRows } from './limits.ts';
 
 /** What a client asks, as it comes in the body, the query or a WebSocket message. */
 export interface GraphqlParams {
@@ -31,7 +37,15 @@ export interface GraphqlParams {
 export interface Prepared {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
+  /** How many mutations it asks for. */
+  readonly mutations: number;
   readonly params: GraphqlParams;
+}
+
+export interface EngineOptions {
+  readonly limits?: Limits;
+  readonly introspection?: boolean | undefined;
+  readonly onRefused?: OnRefused | undefined;
 }
 
 /** The engine under all GraphQL transports. */
@@ -51,13 +65,18 @@ export interface Engine {
  * Executes free text with graphql-js, and the text of our own operations compiled. Documents that may be executed are kept,
  * so that they are parsed and validated once.
  */
-export function createEngine(schema: GraphQLSchema, operations: readonly Operation[]): Engine {
+export function createEngine(
+  schema: GraphQLSchema,
+  operations: readonly Operation[],
+  { limits = defaultLimits, introspection = true, onRefused }: EngineOptions = {},
+): Engine {
   const documents = createDocuments();
+  const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   let yoga: ReturnType<typeof createPipeline> | undefined;
 
   /** REST and MCP never need it, and it costs 20 MB and some tenths of a second: it is imported on first use. */
   function pipeline() {
-    yoga ??= createPipeline(schema, operations);
+    yoga ??= createPipeline(schema, [withLimits(limits), withCompiled(schema, operations)]);
     return yoga;
   }
 
@@ -66,13 +85,13 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
     const { parse, validate } = (await pipeline()).getEnveloped({});
     let document: DocumentNode;
     try {
-      document = parse(text, { maxTokens: documentLimits.tokens });
+      document = parse(text, { maxTokens: limits.tokens });
     } catch (error) {
       throw error instanceof LimitError || !(error instanceof GraphQLError)
         ? error
         : (tokenRefusal(error) ?? refused(error));
     }
-    const problems = validate(schema, document) as readonly GraphQLError[];
+    const problems = validate(schema, document, rules, validation) as readonly GraphQLError[];
     if (problems.length > 0) throw problems.map(refused);
     documents.set(text, document);
     return document;
@@ -81,10 +100,11 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
   return {
     schema,
     async prepare(params) {
-      const document = documents.get(params.query) ?? (await admit(params.query));
+      const document = documents.get(params.query) ?? (await admit(params.query).catch(counted));
       const operation = getOperationAST(document, params.operationName);
       if (!operation) throw refused(new GraphQLError(missingOperation(params.operationName)));
-      return { document, operation, params };
+      const isMutation = operation.operation === OperationTypeNode.MUTATION;
+      return { document, operation, mutations: isMutation ? rootFieldsOf(operation, document) : 0, params };
     },
     async execute(prepared, context) {
       const bounded = boundedOf(context);
@@ -103,14 +123,32 @@ export function createEngine(schema: GraphQLSchema, operations: readonly Operati
 
   function argsOf({ document, params }: Prepared, context: Context): ExecutionArgs {
     const { variables: variableValues, operationName } = params;
-    return { schema, document, contextValue: context, variableValues, operationName };
+    return { schema, document, contextValue: context, variableValues, operationName, hideSuggestions: true };
+  }
+
+  /** The same context for one answer, which may hold so many rows. */
+  function boundedOf(context: Context): Context {
+    return { ...context, rows: { left: limits.rows } };
+  }
+
+  function counted(error: unknown): never {
+    if (error instanceof LimitError) onRefused?.(error.reason);
+    throw error;
+  }
+
+  function rendered(result: ExecutionResult, context: Context): ExecutionResult {
+    if (context.rows && context.rows.left < 0) {
+      onRefused?.('rows');
+      return { errors: [tooManyRows(limits.rows)] };
+    }
+    return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
   }
 }
 
-/** The same context for one answer, which may hold so many rows. */
-const boundedOf = (context: Context): Context => ({ ...context, rows: { left: maxRows } });
+/** Names that are nearly right are not told: who may not read the graph could read it from them, one guess at a time. */
+const validation = { hideSuggestions: true };
 
-async function createPipeline(schema: GraphQLSchema, operations: readonly Operation[]) {
+async function createPipeline(schema: GraphQLSchema, plugins: Plugin[]) {
   const { createYoga } = await import('graphql-yoga');
   return createYoga({
     schema,
@@ -118,26 +156,21 @@ async function createPipeline(schema: GraphQLSchema, operations: readonly Operat
     maskedErrors: false,
     // Its caches count documents, whatever their size, and keep the broken ones.
     parserAndValidationCache: false,
-    plugins: [withLimits, withCompiled(schema, operations)],
+    plugins,
   });
-}
-
-function rendered(result: ExecutionResult, context: Context): ExecutionResult {
-  if (context.rows && context.rows.left < 0) return { errors: [tooManyRows()] };
-  return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
 }
 
 const missingOperation = (name: string | null | undefined) =>
   name ? `the document has no operation named "${name}"` : 'the document has several operations: name the one to run';
 
 /** Refuses a document that asks too much, before it costs anything. */
-const withLimits: Plugin = {
+const withLimits = (limits: Limits): Plugin => ({
   onParse:
     () =>
     ({ result }) => {
-      if (!(result instanceof Error)) checkLimits(result as DocumentNode);
+      if (!(result instanceof Error)) checkLimits(result as DocumentNode, limits);
     },
-};
+});
 
 /** Recognises the text of a stored operation and executes it compiled. */
 function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): Plugin {
@@ -179,15 +212,19 @@ function renderError(error: GraphQLError, { call }: Context): GraphQLError {
   const failure =
     cause && !(cause instanceof GraphQLError) ? asGatewayError(cause, call.requestId) : requestError(error.message);
   if (failure.code === 'internal_error') call.log.error({ err: cause }, 'unexpected error');
-  return new GraphQLError(failure.message, {
-    nodes: error.nodes,
-    source: error.source,
-    positions: error.positions,
-    path: error.path,
+  return asGraphqlError(failure, error);
+}
+
+/** A failure as GraphQL tells it; `at` is where in the document. */
+export const asGraphqlError = (failure: GatewayError, at: GraphQLErrorOptions = {}): GraphQLError =>
+  new GraphQLError(failure.message, {
+    nodes: at.nodes,
+    source: at.source,
+    positions: at.positions,
+    path: at.path,
     originalError: failure,
     extensions: { code: failure.code, http: { status: failure.status }, ...failure.details },
   });
-}
 
 /** What a client may see of a failure outside of any field. */
 export const failureOf = (error: unknown, context: Context): GraphQLError =>

@@ -1,10 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ExecutionResult, GraphQLError, OperationTypeNode } from 'graphql';
 import { createHandler, type OperationContext, parseRequestParams, type Request, type Response } from 'graphql-http';
-import { messageOf } from '../../errors.ts';
+import type { Call } from '../../call.ts';
+import { GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import { type Engine, formatErrors, type GraphqlParams, type Prepared, refusalsOf, refused } from './engine.ts';
+import { retryAfter } from '../../rest-compat/respond.ts';
+import {
+  asGraphqlError,
+  type Engine,
+  formatErrors,
+  type GraphqlParams,
+  type Prepared,
+  refusalsOf,
+  refused,
+} from './engine.ts';
 import { type Page, pageSecurityPolicy, renderPage } from './graphiql.ts';
 import type { Groups } from './groups.ts';
 import { LimitError } from './limits.ts';
@@ -16,6 +26,8 @@ export interface GraphqlOptions {
   readonly streams: Streams;
   readonly operations: readonly Operation[];
   readonly graphiql: boolean;
+  /** Throws when whoever asks has asked for too many mutations. */
+  admit(call: Call, mutations: number): void;
 }
 
 /** One request to `/graphql`: its body, and how to make the context its operation runs in. */
@@ -29,7 +41,7 @@ export interface GraphqlExchange {
 type GraphqlRequest = Request<GraphqlExchange, undefined>;
 
 /** GraphQL over HTTP: JSON by graphql-http's handler, Server-Sent Events, and GraphiQL for browsers. */
-export function createGraphql({ engine, groups, streams, operations, graphiql }: GraphqlOptions) {
+export function createGraphql({ engine, groups, streams, operations, graphiql, admit }: GraphqlOptions) {
   const prepared = new WeakMap<object, Prepared>();
   let page: Promise<Page> | undefined;
 
@@ -38,16 +50,20 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
       try {
         const ready = await engine.prepare(params as GraphqlParams);
         if (ready.operation.operation === OperationTypeNode.SUBSCRIPTION) return [refused(needsStream)];
+        const context = request.raw.contextFor(ready.operation.operation);
+        // What GET may not ask for is refused after this, and no mutation.
+        if (request.method === 'POST') admit(context.call, ready.mutations);
         const args = {
           schema: engine.schema,
           document: ready.document,
           operationName: params.operationName,
           variableValues: params.variables,
-          contextValue: request.raw.contextFor(ready.operation.operation) as Context & OperationContext,
+          contextValue: context as Context & OperationContext,
         };
         prepared.set(args, ready);
         return args;
       } catch (error) {
+        if (error instanceof GatewayError) return rateLimited(error);
         return error instanceof LimitError ? badRequest([error]) : refusalsOf(error);
       }
     },
@@ -75,6 +91,12 @@ export function createGraphql({ engine, groups, streams, operations, graphiql }:
       return send(res, [null, { status: 405, statusText: 'Method Not Allowed', headers: { allow: 'POST' } }]);
     }
     const context = contextFor(type);
+    try {
+      admit(context.call, ready.mutations);
+    } catch (error) {
+      if (error instanceof GatewayError) return send(res, rateLimited(error));
+      throw error;
+    }
     if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
     const joined = await groups.join(ready, context);
     if ('next' in joined) streams.stream(res, joined);
@@ -138,6 +160,12 @@ const needsStream = new GraphQLError(
 const badRequest = (errors: readonly GraphQLError[]): Response => [
   JSON.stringify({ errors: formatErrors(errors) }),
   { status: 400, statusText: 'Bad Request', headers: json },
+];
+
+/** Nothing was executed, so this is an answer of HTTP whatever the client accepts. */
+const rateLimited = (error: GatewayError): Response => [
+  JSON.stringify({ errors: formatErrors([asGraphqlError(error)]) }),
+  { status: error.status, statusText: 'Too Many Requests', headers: { ...json, ...retryAfter(error) } },
 ];
 
 function wantsPage({ method, url = '' }: IncomingMessage, accept: string): boolean {

@@ -6,28 +6,22 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from 'graphql';
+import type { Limits } from '../../config/limits.ts';
+import type { RefusalReason } from '../refusals.ts';
 
 /** What a document may ask for at most. Checked before it is validated, in time linear in its size. */
-export interface DocumentLimits {
-  readonly tokens: number;
-  readonly depth: number;
-  readonly aliases: number;
-  readonly rootFields: number;
-  /** Fields selected, every use of a fragment counted. */
-  readonly fields: number;
-}
+type DocumentLimits = Pick<Limits, 'depth' | 'aliases' | 'rootFields' | 'fields'>;
 
-/** Rows of an answer at most, all its lists together. */
-export const maxRows = 25_000;
-
-/** From the limits the field recommends for public GraphQL servers: far above what our own clients ask. */
-export const documentLimits: DocumentLimits = {
-  tokens: 2_000,
-  depth: 10,
-  aliases: 30,
-  rootFields: 10,
-  fields: 500,
-};
+/** The word of each refusal that clients switch on: its `extensions.code`. */
+const codes = {
+  tokens: 'TOKEN_LIMIT',
+  depth: 'DEPTH_LIMIT',
+  aliases: 'ALIAS_LIMIT',
+  root_fields: 'ROOT_FIELD_LIMIT',
+  fields: 'COST_LIMIT',
+  rows: 'COST_LIMIT',
+  operations: 'OPERATION_LIMIT',
+} as const satisfies Partial<Record<RefusalReason, string>>;
 
 interface Measure {
   readonly depth: number;
@@ -42,41 +36,47 @@ const nothing: Measure = { depth: 0, aliases: 0, fields: 0, rootFields: 0 };
  * Throws a refusal with the limit that a document passes. Introspection may be deep, since it is how tools read the graph;
  * graphql-js bounds it. Everything else of it counts.
  */
-export function checkLimits(document: DocumentNode, limits: DocumentLimits = documentLimits): void {
+export function checkLimits(document: DocumentNode, limits: DocumentLimits): void {
   const operations = document.definitions.filter(node => node.kind === Kind.OPERATION_DEFINITION);
   for (const operation of operations) {
     const { depth, aliases, rootFields, fields } = measure(operation, document);
-    refuseAbove('DEPTH_LIMIT', 'levels of fields', depth, limits.depth);
-    refuseAbove('ALIAS_LIMIT', 'aliases', aliases, limits.aliases);
-    refuseAbove('ROOT_FIELD_LIMIT', 'root fields', rootFields, limits.rootFields);
-    refuseAbove('COST_LIMIT', 'fields', fields, limits.fields);
+    refuseAbove('depth', 'levels of fields', depth, limits.depth);
+    refuseAbove('aliases', 'aliases', aliases, limits.aliases);
+    refuseAbove('root_fields', 'root fields', rootFields, limits.rootFields);
+    refuseAbove('fields', 'fields', fields, limits.fields);
   }
 }
 
-export class LimitError extends GraphQLError {}
+/** Root fields of the operation that is run, those of fragments included: of a mutation, how many it is. */
+export const rootFieldsOf = (operation: OperationDefinitionNode, document: DocumentNode): number =>
+  measure(operation, document).rootFields;
 
-function refusal(code: string, has: number | string, what: string, limit: number): LimitError {
-  return new LimitError(`invalid request: the document has ${has} ${what}, ${limit} are allowed`, {
-    extensions: { code, http: { status: 400 } },
-  });
+export class LimitError extends GraphQLError {
+  readonly reason: RefusalReason;
+
+  constructor(reason: keyof typeof codes, what: string) {
+    super(`invalid request: ${what}`, { extensions: { code: codes[reason], http: { status: 400 } } });
+    this.reason = reason;
+  }
 }
 
-function refuseAbove(code: string, what: string, count: number, limit: number): void {
-  if (count > limit) throw refusal(code, count, what, limit);
+const refusal = (reason: keyof typeof codes, has: number | string, what: string, limit: number) =>
+  new LimitError(reason, `the document has ${has} ${what}, ${limit} are allowed`);
+
+function refuseAbove(reason: keyof typeof codes, what: string, count: number, limit: number): void {
+  if (count > limit) throw refusal(reason, count, what, limit);
 }
 
-export const tooManyRows = () =>
-  new LimitError(
-    `invalid request: the answer has more than ${maxRows} rows; ask for fewer lists in lists, or in pages`,
-    {
-      extensions: { code: 'COST_LIMIT', http: { status: 400 } },
-    },
-  );
+export const tooManyRows = (limit: number) =>
+  new LimitError('rows', `the answer has more than ${limit} rows; ask for fewer lists in lists, or in pages`);
+
+export const tooManyOperations = (limit: number) =>
+  new LimitError('operations', `this socket has ${limit} operations under way; end some, or open another`);
 
 /** The refusal that a syntax error stands for when the parser gave up counting tokens. */
 export function tokenRefusal({ message }: GraphQLError): LimitError | undefined {
   const [, limit] = /^Syntax Error: Document contains more tha[nt] (\d+) tokens\b/.exec(message) ?? [];
-  return limit === undefined ? undefined : refusal('TOKEN_LIMIT', `more than ${limit}`, 'tokens', Number(limit));
+  return limit === undefined ? undefined : refusal('tokens', `more than ${limit}`, 'tokens', Number(limit));
 }
 
 function measure(operation: OperationDefinitionNode, document: DocumentNode): Measure {

@@ -1,18 +1,29 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ExecutionArgs, type ExecutionResult, GraphQLError, type OperationTypeNode } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, OperationTypeNode } from 'graphql';
 import { CloseCode, handleProtocols, makeServer } from 'graphql-ws';
 import type { Logger } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
+import type { Call } from '../../call.ts';
+import type { Limits } from '../../config/limits.ts';
+import { GatewayError } from '../../errors.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import { type Engine, type GraphqlParams, type Prepared, refusalsOf } from './engine.ts';
+import { networkOf } from '../guard.ts';
+import type { OnRefused } from '../refusals.ts';
+import { asGraphqlError, type Engine, type GraphqlParams, type Prepared, refusalsOf } from './engine.ts';
 import type { Groups, Member } from './groups.ts';
+import { tooManyOperations } from './limits.ts';
+import { createSeats } from './seats.ts';
 
 export interface WebSocketOptions {
   readonly engine: Engine;
   readonly groups: Groups;
-  /** The context of one operation; `signal` aborts when its socket closes. */
-  contextFor(type: OperationTypeNode, signal: AbortSignal): Context;
+  /** The context of one operation of a socket; `signal` aborts when the socket closes. */
+  contextFor(type: OperationTypeNode, signal: AbortSignal, address: string): Context;
+  /** Throws when whoever asks has asked for too many mutations. */
+  admit(call: Call, mutations: number): void;
+  readonly limits: Limits;
+  readonly onRefused?: OnRefused | undefined;
   readonly log: Logger;
 }
 
@@ -25,11 +36,6 @@ export interface WebSockets {
   terminate(): void;
 }
 
-/** Sockets of this process, and operations under way on one of them, at most. */
-const maxSockets = 1_024;
-const maxOperations = 64;
-/** Bytes of a message from a client at most. */
-const maxPayload = 256 * 1024;
 /** A client that has this many bytes of answers to read first is not read itself. */
 const maxUnread = 1024 * 1024;
 /** A peer that does not answer a ping until the next one is gone, so a vanished client is noticed within twice this, in ms. */
@@ -41,6 +47,9 @@ const tryAgainLater = 1013;
 interface Extra extends Record<PropertyKey, unknown> {
   /** Aborts what the socket asked for when it closes. */
   readonly closed: AbortController;
+  /** Where the socket came from. */
+  readonly address: string;
+  close(code: number, reason: string): void;
   send(message: string): Promise<void>;
 }
 
@@ -52,29 +61,54 @@ interface Asked {
 }
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
-export function createWebSockets({ engine, groups, contextFor, log }: WebSocketOptions): WebSockets {
-  const server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false, handleProtocols });
+export function createWebSockets(options: WebSocketOptions): WebSockets {
+  const { engine, groups, contextFor, admit, limits, onRefused, log } = options;
+  const server = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.message,
+    perMessageDeflate: false,
+    handleProtocols,
+  });
+  const seats = createSeats(limits.socketsPerCaller);
   /** What `onSubscribe` prepared, for the functions that execute it. */
   const asked = new WeakMap<object, Asked>();
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
+    connectionInitWaitTimeout: limits.initTimeout,
+    onConnect({ extra }) {
+      const { caller } = contextFor(OperationTypeNode.QUERY, extra.closed.signal, extra.address).call;
+      // Nobody in particular may be many people behind one proxy; what all of them have is bounded as a whole.
+      if (caller.anonymous) return true;
+      const release = seats.take(caller.scope);
+      if (release) extra.closed.signal.addEventListener('abort', release, { once: true });
+      else {
+        onRefused?.('sockets_per_caller');
+        extra.close(tryAgainLater, `you have ${limits.socketsPerCaller} sockets`);
+      }
+      return release !== undefined;
+    },
     onClose: ctx => ctx.extra.closed.abort(),
     onSubscribe: async (ctx, id, payload) => {
       // The new one is among them.
-      if (Object.keys(ctx.subscriptions).length > maxOperations) return [tooMany];
+      if (Object.keys(ctx.subscriptions).length > limits.operationsPerSocket) {
+        onRefused?.('operations');
+        return [tooManyOperations(limits.operationsPerSocket)];
+      }
       try {
         const ready = await engine.prepare(payload as GraphqlParams);
+        const context = contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.address);
+        admit(context.call, ready.mutations);
         const args: ExecutionArgs = {
           schema: engine.schema,
           document: ready.document,
           operationName: payload.operationName,
           variableValues: payload.variables,
-          contextValue: contextFor(ready.operation.operation, ctx.extra.closed.signal),
+          contextValue: context,
         };
         asked.set(args, { ready, id, send: ctx.extra.send });
         return args;
       } catch (error) {
-        return refusalsOf(error);
+        return error instanceof GatewayError ? [asGraphqlError(error)] : refusalsOf(error);
       }
     },
     execute: args => engine.execute((asked.get(args) as Asked).ready, args.contextValue as Context),
@@ -97,7 +131,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
     }
   }, pingMs).unref();
 
-  function serve(socket: WebSocket): void {
+  function serve(socket: WebSocket, address: string): void {
     const fail = (error: unknown) => {
       log.error({ err: error }, 'a WebSocket was closed because of an unexpected error');
       socket.close(CloseCode.InternalServerError, 'unexpected error');
@@ -124,11 +158,12 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
             handle(String(data)).catch(fail);
           }),
       },
-      { closed: new AbortController(), send },
+      { closed: new AbortController(), address, send, close: (code, reason) => socket.close(code, reason) },
     );
     socket.on('pong', () => silent.delete(socket));
     socket.once('close', (code, reason) => {
       silent.delete(socket);
+      if (code === CloseCode.ConnectionInitialisationTimeout) onRefused?.('init_timeout');
       closed(code, String(reason)).catch(fail);
     });
   }
@@ -137,9 +172,13 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
     upgrade(req, socket, head) {
       server.handleUpgrade(req, socket, head, client => {
         // Messages that break the protocol end here; ws closes the socket with the code they deserve.
-        client.on('error', error => log.debug({ err: error }, 'a WebSocket broke'));
-        if (server.clients.size > maxSockets) client.close(tryAgainLater, 'too many sockets');
-        else serve(client);
+        client.on('error', (error: NodeJS.ErrnoException) => {
+          if (error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') onRefused?.('message');
+          log.debug({ err: error }, 'a WebSocket broke');
+        });
+        if (server.clients.size <= limits.sockets) return serve(client, networkOf(req.socket.remoteAddress));
+        onRefused?.('sockets');
+        client.close(tryAgainLater, 'too many sockets');
       });
     },
     close() {
@@ -152,11 +191,6 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
     },
   };
 }
-
-const tooMany = new GraphQLError(
-  `invalid request: this socket has ${maxOperations} operations under way; end some, or open another`,
-  { extensions: { code: 'OPERATION_LIMIT', http: { status: 400 } } },
-);
 
 /**
  * Sends what a member gets. An event is serialised once for all its members and graphql-ws would do it for each of them, so
