@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import type { BackendKind } from '../domain.ts';
 import { type CacheAgentSettings, cacheAgentSettings } from './cacheAgent.ts';
 import { kserveFlags } from './kserve.ts';
+import { oauthFlags, oauthProblems, oauthWarnings } from './oauth.ts';
 import { allSettings, ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
 import { type ListenAddress, nearest, quote } from './values.ts';
 
@@ -29,7 +30,7 @@ export function parseServe(
   const flags = readFlags(argv, allSettings, problems);
 
   const valuesOf = (table: Readonly<Record<string, Setting>>) => readTable(table, flags, env, problems, warnings);
-  const values: unknown = { ...valuesOf(serveSettings), kserve: valuesOf(kserveFlags) };
+  const values: unknown = { ...valuesOf(serveSettings), kserve: valuesOf(kserveFlags), oauth: valuesOf(oauthFlags) };
   // Every key of the table was read with its own check.
   const read = values as ServeSettings;
 
@@ -48,6 +49,9 @@ export function parseServe(
   if (sameAddress(settings.listen, settings.metricsListen)) {
     problems.push('--metrics-listen is the address of --listen; give the metrics a port of their own, such as :9464');
   }
+
+  problems.push(...oauthProblems(settings.oauth));
+  warnings.push(...oauthWarnings(settings.oauth));
 
   // Once each: a cluster of short flags such as -123 is one word, but parsed as three.
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);

@@ -6,6 +6,7 @@
  */
 import type { BackendKind } from '../domain.ts';
 import { type KserveFlags, kserveFlags } from './kserve.ts';
+import { type OauthFlags, oauthFlags } from './oauth.ts';
 import {
   address,
   apiVersion,
@@ -60,6 +61,7 @@ export interface ServeSettings {
   readonly disableWiring: boolean;
   /** Milliseconds; 0 = off. */
   readonly reconcileInterval: number;
+  readonly oauth: OauthFlags;
   readonly graphiql: boolean;
   readonly mcpEnabled: boolean;
   readonly mcpPath: string;
@@ -93,6 +95,7 @@ export const settingGroups = [
   'Kubernetes',
   'Agents',
   'Server',
+  'Identity',
   'Interfaces',
   'Models and jobs',
   'Logs',
@@ -103,9 +106,9 @@ export const isSwitch = (setting: Setting) => setting.kind.placeholder === '';
 /** Not checked as an endpoint: it is passed on to agents, who may have spellings of their own. */
 const agentHost: Kind<string> = { ...text, placeholder: 'URL' };
 
-/** Every setting but those of KServe, which are many and have a table of their own. */
+/** Every setting but those of KServe and of identity, which are many and have tables of their own. */
 export const serveSettings: {
-  readonly [Name in keyof Omit<ServeSettings, 'kserve'>]: Setting<ServeSettings[Name]>;
+  readonly [Name in keyof Omit<ServeSettings, 'kserve' | 'oauth'>]: Setting<ServeSettings[Name]>;
 } = {
   discover: {
     group: 'Backends',
@@ -364,9 +367,9 @@ export const serveSettings: {
 
 /** Every setting, in the order people read them. */
 export const allSettings: readonly Setting[] = settingGroups.flatMap(group =>
-  [...Object.values<Setting>(serveSettings), ...Object.values<Setting>(kserveFlags)].filter(
-    setting => setting.group === group,
-  ),
+  [serveSettings, kserveFlags, oauthFlags]
+    .flatMap(table => Object.values<Setting>(table))
+    .filter(setting => setting.group === group),
 );
 
 /** Settings that cannot be used. `problems` has one sentence each. */
