@@ -66,7 +66,8 @@ const row = <T>(flag: string, variable: string, kind: Kind<T>, help: string): Se
   help,
 });
 
-const notUsed = 'Not used, and not kept: nobody signs in here. Taken so that settings of other gateways need no change.';
+const notUsed =
+  'Not used, and not kept: nobody signs in here. Taken so that settings of other gateways need no change.';
 
 export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFlags[Name]> } = {
   enable: row(
@@ -154,7 +155,8 @@ export function oauthProblems(flags: OauthFlags): readonly string[] {
       '--allow-public-client-registration has no effect: this server issues no tokens, so no client registers here; drop it',
     );
   }
-  if (baseUrl === '') problems.push('--oauth-base-url is missing; --enable-oauth needs it, as in https://models.example.com');
+  if (baseUrl === '')
+    problems.push('--oauth-base-url is missing; --enable-oauth needs it, as in https://models.example.com');
   else problems.push(...urlProblems('oauth-base-url', baseUrl, isLoopback(baseUrl), 'on this machine'));
   const { id, missing } = clientOf(flags);
   problems.push(...missing.map(flag => `--${flag} is missing; --enable-oauth needs it with --oauth-provider ${id}`));

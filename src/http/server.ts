@@ -3,17 +3,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
-import { type Call, createCall } from '../call.ts';
+import { type Call, type Caller, createCall } from '../call.ts';
 import type { ListenAddress } from '../config/values.ts';
+import type { Identity, Person } from '../identity/identity.ts';
 import { createMcp } from '../mcp/index.ts';
 import type { Operation } from '../operations/load.ts';
 import { createRun } from '../operations/run.ts';
 import type { Context, Gateway } from '../resolvers/builder.ts';
 import { createRest, type RestResponse, bodyLimit as restBodyLimit, textResponse } from '../rest-compat/respond.ts';
+import { createAdmission, isOpen } from './admission.ts';
 import { readBody } from './body.ts';
 import { createEngine } from './graphql/engine.ts';
 import { createGroups } from './graphql/groups.ts';
-import { createGraphql } from './graphql/handler.ts';
+import { createGraphql, wantsPage } from './graphql/handler.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
 import {
@@ -38,6 +40,8 @@ export interface ServerOptions {
   readonly graphiql: boolean;
   /** Path of the MCP endpoint; undefined when it is off. */
   readonly mcpPath: string | undefined;
+  /** Who has to sign in, and how; undefined where nobody has to. */
+  readonly identity?: Identity | undefined;
   readonly metrics?: Metrics | undefined;
   /** What the gateway waits for before it is ready; undefined when for nothing (any more). */
   readonly waiting?: (() => string | undefined) | undefined;
@@ -67,12 +71,15 @@ interface Exchange {
   readonly res: ServerResponse;
   readonly path: string;
   readonly query: string;
+  /** Whose it is; undefined where nobody has to sign in. */
+  readonly person: Person | undefined;
   call(timeoutMs?: number): Call;
+  as(person: Person): Exchange;
 }
 
 /** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { gateway, schema, operations, log, metrics } = options;
+  const { gateway, schema, operations, log, metrics, identity } = options;
   const run = createRun(schema, operations);
   const contextFor = (call: Call): Context => ({ gateway, call });
   const rest = createRest({ operations, run, contextFor: (call, reads) => ({ gateway, call, reads }) });
@@ -81,15 +88,25 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call }) => contextFor(createCall({ caller: call.caller, log })),
+    ({ call }) => contextFor(createCall({ ...(call.caller.scope !== '' && { caller: call.caller }), log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();
-  const graphql = createGraphql({ engine, groups, streams, operations, graphiql: options.graphiql });
+  const graphql = createGraphql({
+    engine,
+    groups,
+    streams,
+    operations,
+    graphiql: options.graphiql,
+    asksToken: identity !== undefined,
+  });
+  const admission = identity && createAdmission({ identity, mcpPath: options.mcpPath, log });
   const sockets = createWebSockets({
     engine,
     groups,
-    contextFor: (type, signal) => contextFor(createCall({ log, signal, timeoutMs: timeoutOf(type) })),
+    contextFor: (type, signal, caller) =>
+      contextFor(createCall({ ...(caller && { caller }), log, signal, timeoutMs: timeoutOf(type) })),
+    admit: admission?.admitSocket,
     log,
   });
   let stopping = false;
@@ -97,11 +114,29 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   let isLocal = false;
 
   function readiness(): RestResponse {
-    const waiting = stopping ? 'stopping' : options.waiting?.();
+    const waiting = stopping ? 'stopping' : (identity?.waiting() ?? options.waiting?.());
     return waiting === undefined ? textResponse(200, 'ok') : textResponse(503, waiting);
   }
 
-  async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
+  /** Asks who it is before any face sees the request. */
+  async function admit(exchange: Exchange): Promise<void> {
+    const { req, res, path } = exchange;
+    if (!admission) return handle(exchange);
+    const document = admission.document(req.method, path);
+    if (document) return send(req, res, document);
+    if (isOpen(path) || isWithoutToken(req, path)) return handle(exchange);
+    const admitted = await admission.admit(req, path);
+    if ('answer' in admitted) return send(req, res, admitted.answer);
+    return handle(exchange.as(admitted.person));
+  }
+
+  /** The page that asks for a token, and the end of sessions that there are none of: clients send no token with it. */
+  const isWithoutToken = (req: IncomingMessage, path: string) =>
+    (path === graphqlPath && options.graphiql && wantsPage(req)) ||
+    (path === options.mcpPath && req.method === 'DELETE');
+
+  async function handle(exchange: Exchange): Promise<void> {
+    const { req, res, path, query, call } = exchange;
     switch (path) {
       case '/':
         // A person who follows the URL of the log; to programs the root is an unknown path like others.
@@ -120,7 +155,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
           body: options.openApi,
         });
       case graphqlPath:
-        return handleGraphql(req, res, call);
+        return handleGraphql(exchange);
       case options.mcpPath:
         return handleMcp(req, res, call);
     }
@@ -139,7 +174,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     send(req, res, await rest.respond(match, request, call(isMutation ? undefined : readMs)));
   }
 
-  async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
+  async function handleGraphql({ req, res, person, call }: Exchange): Promise<void> {
     // A link that leads a person to the page may be anywhere; a question may not.
     if (isForeignOrigin(req) || (isCrossSite(req) && (req.url ?? '').includes('?'))) {
       return send(req, res, textResponse(403, 'a page of another origin asks; this server answers its own'));
@@ -151,6 +186,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       req,
       res,
       body: body.text,
+      until: person?.expiresAt,
       contextFor: type => contextFor(call(timeoutOf(type))),
     });
   }
@@ -172,7 +208,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     if (isLocal && isForeignHost(req)) {
       return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
     }
-    handle(exchange).catch(error => fail(error, exchange));
+    admit(exchange).catch(error => fail(error, exchange));
   });
   /** Connections on which nobody has asked anything: the server does not count them as idle, and would wait for them. */
   const speechless = new Set<Socket>();
@@ -224,6 +260,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
         sockets.terminate();
       }, graceMs);
       for (const socket of speechless) socket.destroy();
+      identity?.stop();
       // Streams and sockets first: what they say at the end is that we go, not that there is nothing more to tell.
       streams.close();
       const socketsClosed = sockets.close();
@@ -253,6 +290,8 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     if (!res.writableFinished) gone.abort(new DOMException('the client has left', 'AbortError'));
   });
   res.setHeader('x-request-id', requestId);
+  const callAs = (caller?: Caller) => (timeoutMs?: number) =>
+    createCall({ ...(caller && { caller }), requestId, log, signal: gone.signal, timeoutMs });
   const url = req.url ?? '/';
   const mark = url.indexOf('?');
   return {
@@ -260,7 +299,11 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     res,
     path: mark < 0 ? url : url.slice(0, mark),
     query: mark < 0 ? '' : url.slice(mark + 1),
-    call: timeoutMs => createCall({ requestId, log, signal: gone.signal, timeoutMs }),
+    person: undefined,
+    call: callAs(),
+    as(person) {
+      return { ...this, person, call: callAs(person.caller) };
+    },
   };
 }
 

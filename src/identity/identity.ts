@@ -56,7 +56,9 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
     settings,
     async check(token) {
       if (token === undefined) {
-        return { refusal: keys.problem() === undefined ? missing : { reason: 'unavailable', message: unavailable().message } };
+        return {
+          refusal: keys.problem() === undefined ? missing : { reason: 'unavailable', message: unavailable().message },
+        };
       }
       const hash = createHash('sha256').update(token).digest('base64');
       const known = kept.get(hash);
@@ -81,7 +83,7 @@ const callerOf = ({ issuer, subject, name }: Claims): Caller => ({
   scope: '',
 });
 
-const missing: Refusal = { reason: 'missing', message: 'sign in: send a token as Authorization: Bearer …' };
+const missing: Refusal = { reason: 'missing', message: 'sign in: send a token as Authorization: Bearer TOKEN' };
 
 function certificatesOf(file: string): string {
   if (file === '') return '';
@@ -91,7 +93,8 @@ function certificatesOf(file: string): string {
   } catch (error) {
     throw new ConfigError([`--dex-ca-file cannot be read: ${messageOf(error)}`]);
   }
-  if (!text.includes('-----BEGIN CERTIFICATE-----')) throw new ConfigError([`--dex-ca-file ${file} has no certificate`]);
+  if (!text.includes('-----BEGIN CERTIFICATE-----'))
+    throw new ConfigError([`--dex-ca-file ${file} has no certificate`]);
   return text;
 }
 

@@ -1,6 +1,6 @@
 import {
-  createLocalJWKSet,
   type CryptoKey,
+  createLocalJWKSet,
   errors,
   type FlattenedJWSInput,
   type JSONWebKeySet,

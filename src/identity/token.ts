@@ -86,7 +86,8 @@ export async function verify(
 }
 
 /** What can stand in one line of a log, and as somebody's name. */
-const isName = (claim: unknown): claim is string => typeof claim === 'string' && /^[^\p{Cc}\p{Zl}\p{Zp}]{1,512}$/u.test(claim);
+const isName = (claim: unknown): claim is string =>
+  typeof claim === 'string' && /^[^\p{Cc}\p{Zl}\p{Zp}]{1,512}$/u.test(claim);
 
 function refusalOf(error: unknown, issuer: string): Refusal {
   if (error instanceof GatewayError) return { reason: 'unavailable', message: error.message };
@@ -106,6 +107,7 @@ function refusalOf(error: unknown, issuer: string): Refusal {
     error instanceof errors.JWKSNoMatchingKey ||
     error instanceof errors.JWKSMultipleMatchingKeys;
   if (isUnsigned) return { reason: 'signature', message: `the token is not signed with a key of ${issuer}` };
-  if (error instanceof errors.JOSEError) return { reason: 'malformed', message: 'the bearer is no id_token (a signed JWT)' };
+  if (error instanceof errors.JOSEError)
+    return { reason: 'malformed', message: 'the bearer is no id_token (a signed JWT)' };
   throw error;
 }

@@ -6,6 +6,7 @@ import { type Logger, pino } from 'pino';
 import { WebSocket } from 'ws';
 import type { Metrics } from '../../src/http/metrics.ts';
 import { createGatewayServer } from '../../src/http/server.ts';
+import type { Identity } from '../../src/identity/identity.ts';
 import { toolNamesOf } from '../../src/mcp/index.ts';
 import { loadOperations, type Operation } from '../../src/operations/load.ts';
 import type { Gateway } from '../../src/resolvers/builder.ts';
@@ -73,6 +74,8 @@ export interface ServerSetup {
   readonly schema?: GraphQLSchema;
   readonly operations?: readonly Operation[];
   readonly graphiql?: boolean;
+  /** Where everybody has to sign in. */
+  readonly identity?: Identity;
   readonly host?: string;
 }
 
@@ -119,6 +122,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     openApi: 'openapi: 3.1.0\n',
     graphiql,
     mcpPath: '/mcp',
+    identity: setup.identity,
     metrics,
   });
   const url = await server.listen({ host, port: 0 });
@@ -267,11 +271,13 @@ export interface TestSocket {
 export interface SocketOptions {
   /** Says `connection_init` and waits for the acknowledgement. */
   readonly init?: boolean;
+  /** What it says there. */
+  readonly payload?: object;
   readonly headers?: Record<string, string>;
 }
 
 /** A WebSocket that speaks `graphql-transport-ws` by hand. */
-export async function openSocket(url: string, { init = true, headers = {} }: SocketOptions = {}): Promise<TestSocket> {
+export async function openSocket(url: string, { init = true, headers = {}, payload }: SocketOptions = {}): Promise<TestSocket> {
   const raw = new WebSocket(url, 'graphql-transport-ws', { headers, perMessageDeflate: false });
   const messages = createInbox<SocketMessage>();
   raw.on('message', data => messages.push(JSON.parse(String(data))));
@@ -290,7 +296,7 @@ export async function openSocket(url: string, { init = true, headers = {} }: Soc
     closed: end.promise,
   };
   if (init) {
-    socket.send({ type: 'connection_init' });
+    socket.send({ type: 'connection_init', payload });
     assert.deepEqual(await socket.next('the acknowledgement'), { type: 'connection_ack' });
   }
   return socket;

@@ -4,6 +4,10 @@ import { type ExecutionArgs, type ExecutionResult, GraphQLError, type OperationT
 import { CloseCode, handleProtocols, makeServer } from 'graphql-ws';
 import type { Logger } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
+import type { Caller } from '../../call.ts';
+import { at } from '../../identity/expiry.ts';
+import type { Person, Verdict } from '../../identity/identity.ts';
+import type { RefusalReason } from '../../identity/token.ts';
 import type { Context } from '../../resolvers/builder.ts';
 import { type Engine, type GraphqlParams, type Prepared, refusalsOf } from './engine.ts';
 import type { Groups, Member } from './groups.ts';
@@ -12,7 +16,9 @@ export interface WebSocketOptions {
   readonly engine: Engine;
   readonly groups: Groups;
   /** The context of one operation; `signal` aborts when its socket closes. */
-  contextFor(type: OperationTypeNode, signal: AbortSignal): Context;
+  contextFor(type: OperationTypeNode, signal: AbortSignal, caller: Caller | undefined): Context;
+  /** Whose socket it is, by the payload of `connection_init` and where it comes from; undefined where nobody has to sign in. */
+  readonly admit?: ((payload: unknown, source: string | undefined) => Promise<Verdict>) | undefined;
   readonly log: Logger;
 }
 
@@ -38,9 +44,36 @@ const pingMs = 12_000;
 const goingAway = 1001;
 const tryAgainLater = 1013;
 
+/** 4401 is for good: clients do not come again. Who may have a better token soon, or may find us better, is told otherwise. */
+const closeCodes: Readonly<Record<RefusalReason, number>> = {
+  missing: CloseCode.Unauthorized,
+  malformed: CloseCode.Unauthorized,
+  issuer: CloseCode.Unauthorized,
+  audience: CloseCode.Unauthorized,
+  claims: CloseCode.Unauthorized,
+  signature: CloseCode.Forbidden,
+  expired: CloseCode.Forbidden,
+  early: CloseCode.Forbidden,
+  unavailable: tryAgainLater,
+};
+
+/** A reason may have 123 bytes. */
+const closeReason = (message: string) =>
+  Buffer.from(message)
+    .subarray(0, 120)
+    .toString('latin1')
+    .replace(/[^\x20-\x7e]/g, '?');
+
 interface Extra extends Record<PropertyKey, unknown> {
   /** Aborts what the socket asked for when it closes. */
   readonly closed: AbortController;
+  /** The address of the peer. */
+  readonly source: string | undefined;
+  /** Whose it is, once that is known. */
+  person?: Person;
+  /** Closes the socket when the token of that person expires. */
+  expireAt(time: number): void;
+  close(code: number, reason: string): void;
   send(message: string): Promise<void>;
 }
 
@@ -52,12 +85,24 @@ interface Asked {
 }
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
-export function createWebSockets({ engine, groups, contextFor, log }: WebSocketOptions): WebSockets {
+export function createWebSockets({ engine, groups, contextFor, admit, log }: WebSocketOptions): WebSockets {
   const server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false, handleProtocols });
   /** What `onSubscribe` prepared, for the functions that execute it. */
   const asked = new WeakMap<object, Asked>();
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
+    onConnect: async ({ extra, connectionParams }) => {
+      if (!admit) return true;
+      const verdict = await admit(connectionParams, extra.source);
+      if ('refusal' in verdict) {
+        const { reason, message } = verdict.refusal;
+        extra.close(closeCodes[reason], closeReason(message));
+        return false;
+      }
+      extra.person = verdict.person;
+      extra.expireAt(verdict.person.expiresAt);
+      return true;
+    },
     onClose: ctx => ctx.extra.closed.abort(),
     onSubscribe: async (ctx, id, payload) => {
       // The new one is among them.
@@ -69,7 +114,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
           document: ready.document,
           operationName: payload.operationName,
           variableValues: payload.variables,
-          contextValue: contextFor(ready.operation.operation, ctx.extra.closed.signal),
+          contextValue: contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.person?.caller),
         };
         asked.set(args, { ready, id, send: ctx.extra.send });
         return args;
@@ -97,7 +142,14 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
     }
   }, pingMs).unref();
 
-  function serve(socket: WebSocket): void {
+  function serve(socket: WebSocket, source: string | undefined): void {
+    const close = (code: number, reason: string) => socket.close(code, reason);
+    const expireAt = (time: number) => {
+      socket.once(
+        'close',
+        at(time, () => close(CloseCode.Forbidden, 'token expired')),
+      );
+    };
     const fail = (error: unknown) => {
       log.error({ err: error }, 'a WebSocket was closed because of an unexpected error');
       socket.close(CloseCode.InternalServerError, 'unexpected error');
@@ -116,7 +168,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
       {
         protocol: socket.protocol,
         send,
-        close: (code, reason) => socket.close(code, reason),
+        close,
         onMessage: handle =>
           socket.on('message', (data, isBinary) => {
             if (isBinary) return socket.close(CloseCode.BadRequest, 'messages are text');
@@ -124,7 +176,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
             handle(String(data)).catch(fail);
           }),
       },
-      { closed: new AbortController(), send },
+      { closed: new AbortController(), source, expireAt, close, send },
     );
     socket.on('pong', () => silent.delete(socket));
     socket.once('close', (code, reason) => {
@@ -139,7 +191,7 @@ export function createWebSockets({ engine, groups, contextFor, log }: WebSocketO
         // Messages that break the protocol end here; ws closes the socket with the code they deserve.
         client.on('error', error => log.debug({ err: error }, 'a WebSocket broke'));
         if (server.clients.size > maxSockets) client.close(tryAgainLater, 'too many sockets');
-        else serve(client);
+        else serve(client, req.socket.remoteAddress);
       });
     },
     close() {
