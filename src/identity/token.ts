@@ -74,7 +74,7 @@ export async function verify(
   if (!isName(sub) || name === undefined) return { reason: 'claims', message: 'the token has no usable sub claim' };
   const meantFor = [aud].flat().filter(each => typeof each === 'string');
   if (!meantFor.some(each => audiences.includes(each))) {
-    const lists = `[${meantFor.join(', ')}], which matches none of the trusted audiences [${audiences.join(', ')}]`;
+    const lists = `[${shown(meantFor)}], which matches none of the trusted audiences [${shown(audiences)}]`;
     return {
       reason: 'audience',
       message: `the bearer is an id_token for audience ${lists}: ask for a token for one of these, or have its audience trusted`,
@@ -83,6 +83,12 @@ export async function verify(
     };
   }
   return { issuer, subject: sub, name, expiresAt: (exp as number) * 1000 };
+}
+
+/** A list as a sentence shows it: never endless. */
+function shown(list: readonly string[]): string {
+  const first = list.slice(0, 8).map(each => (each.length > 64 ? `${each.slice(0, 64)}…` : each));
+  return [...first, ...(list.length > 8 ? ['…'] : [])].join(', ');
 }
 
 /** What can stand in one line of a log, and as somebody's name. */

@@ -2,7 +2,14 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, type GenerateKeyPairResult, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from 'jose';
+import {
+  exportJWK,
+  type GenerateKeyPairResult,
+  generateKeyPair,
+  type JWK,
+  type JWTHeaderParameters,
+  SignJWT,
+} from 'jose';
 
 export interface SigningKey {
   readonly kid: string;

@@ -277,7 +277,10 @@ export interface SocketOptions {
 }
 
 /** A WebSocket that speaks `graphql-transport-ws` by hand. */
-export async function openSocket(url: string, { init = true, headers = {}, payload }: SocketOptions = {}): Promise<TestSocket> {
+export async function openSocket(
+  url: string,
+  { init = true, headers = {}, payload }: SocketOptions = {},
+): Promise<TestSocket> {
   const raw = new WebSocket(url, 'graphql-transport-ws', { headers, perMessageDeflate: false });
   const messages = createInbox<SocketMessage>();
   raw.on('message', data => messages.push(JSON.parse(String(data))));
