@@ -83,26 +83,22 @@ export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFla
     'The public URL of this server: https, or http on this machine.',
   ),
   provider: {
-    ...row(
-      'oauth-provider',
-      'MODEL_MANAGER_OAUTH_PROVIDER',
-      oneOf(providers, 'NAME'),
-      'Who issues the tokens: dex or google.',
-    ),
+    group: 'Identity',
+    flag: 'oauth-provider',
+    variables: ['MODEL_MANAGER_OAUTH_PROVIDER'],
+    kind: oneOf(providers, 'NAME'),
     default: 'dex',
-    defaultMeans: 'dex',
+    help: 'Who issues the tokens: dex or google.',
   },
   dexIssuerUrl: row('dex-issuer-url', 'DEX_ISSUER_URL', url, 'The issuer of Dex, to the letter as its tokens have it.'),
   dexClientId: row('dex-client-id', 'DEX_CLIENT_ID', clientId, 'The client at Dex whose tokens are for this server.'),
   dexClientSecret: row('dex-client-secret', 'DEX_CLIENT_SECRET', unusedSecret, notUsed),
-  dexCaFile: {
-    ...row(
-      'dex-ca-file',
-      'DEX_CA_FILE',
-      { ...text, placeholder: 'FILE' },
-      'Certificates that Dex is trusted by, beside those of the system.',
-    ),
-  },
+  dexCaFile: row(
+    'dex-ca-file',
+    'DEX_CA_FILE',
+    { ...text, placeholder: 'FILE' },
+    'Certificates that Dex is trusted by, beside those of the system.',
+  ),
   googleClientId: row(
     'google-client-id',
     'GOOGLE_CLIENT_ID',

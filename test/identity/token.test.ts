@@ -50,7 +50,7 @@ test('7: the issuer is the configured one to the letter', async () => {
   ]) {
     assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ iss }))), 'issuer', String(iss));
   }
-  assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ iss: undefined }))), 'claims');
+  assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ iss: undefined }))), 'issuer');
 });
 
 test('8: a token for somebody else is refused with both lists, one for several is taken', async () => {
@@ -197,7 +197,8 @@ test('17: two tokens, and one of 64 KiB, are refused, and the server goes on', a
       text += chunk;
     });
     socket.on('close', () => resolve(text.split('\r\n')[0] as string));
-    socket.on('error', reject);
+    // Who sends on after the answer may be cut off.
+    socket.on('error', error => text === '' && reject(error));
     return within(promise, 'the answer');
   };
   const line = `authorization: Bearer ${token}\r\n`;
