@@ -28,7 +28,7 @@ switch (command) {
     await (wantsHelp ? print(help => help.cacheAgentHelp(width())) : start(runCacheAgent));
     break;
   case 'schema':
-    await (wantsHelp ? print(help => help.topHelp(width())) : writeSchema());
+    await (wantsHelp ? print(help => help.schemaHelp(width())) : writeSchema());
     break;
   case '--version':
   case '-v': {

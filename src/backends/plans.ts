@@ -3,7 +3,7 @@
  * and shows the rest instead of doing it. Nothing is written.
  */
 import type { Call } from '../call.ts';
-import type { Deletion, LoadedModel, Model, Plan } from '../domain.ts';
+import type { Deletion, Model, Plan } from '../domain.ts';
 import type { PullRequest, UnservePlan } from '../drivers/driver.ts';
 import { GatewayError, messageOf } from '../errors.ts';
 import {
@@ -75,7 +75,7 @@ export async function planUnload(
   const { backend, unserve } = decided;
   const names = { backend: backend.name, model: input.model.trim(), manifests: [] };
   if (!unserve) return { ...names, loaded: decided.model.running !== undefined };
-  const objects = unserve.serving.map(each => objectOf(each, unserve));
+  const objects = unserve.objects.map(({ namespace, name }) => ({ kind: 'LLMInferenceService', namespace, name }));
   return { ...names, loaded: true, deletes: [...objects, ...(await forgotten(actions, call, backend, unserve))] };
 }
 
@@ -113,16 +113,6 @@ export async function planDelete(
 
 const isThere = ({ downloaded = true }: Model) => downloaded;
 const someOf = (deletes: readonly Deletion[]) => (deletes.length > 0 ? deletes : undefined);
-
-/** The object that serves a model. */
-const objectOf = (
-  { kind = 'LLMInferenceService', resource, instance, name }: LoadedModel,
-  { namespace }: UnservePlan,
-): Deletion => ({
-  kind,
-  namespace,
-  name: resource ?? instance ?? name,
-});
 
 /** The listed model of that name. Nothing is known of it while its backend does not answer: a pull waits for that. */
 async function look(

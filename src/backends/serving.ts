@@ -178,15 +178,18 @@ export async function unserveModel(
 }
 
 /** Whether agents forget a model of what goes: nothing else serves it, as far as one can see. */
-export function isForgotten({ driver, name }: Backend, plan: UnservePlan, model: string): boolean {
+export function isForgotten({ driver, name }: Backend, plan: Going, model: string): boolean {
   const left = wirableOf(driver, { backend: name, name: model });
   return left === undefined || objectsOf(plan).has(left.access.object);
 }
 
-const objectsOf = ({ serving }: UnservePlan) => new Set(serving.map(({ resource }) => resource));
+/** What is served and goes. */
+type Going = Pick<UnservePlan, 'serving'>;
+
+const objectsOf = ({ serving }: Going) => new Set(serving.map(({ resource }) => resource));
 
 /** Nobody needs to know when what is going is ready. */
-function endLoads({ jobs }: Actions, backend: Backend, plan: UnservePlan): void {
+function endLoads({ jobs }: Actions, backend: Backend, plan: Going): void {
   const gone = objectsOf(plan);
   for (const job of jobs.store.list()) {
     const isIts = job.type === 'load' && job.backend === backend.name && gone.has(job.resource);
@@ -195,7 +198,7 @@ function endLoads({ jobs }: Actions, backend: Backend, plan: UnservePlan): void 
 }
 
 /** Agents forget the models, unless something else serves them still: then they know that. */
-async function unwireGone({ wiring }: Actions, call: Call, backend: Backend, plan: UnservePlan): Promise<void> {
+async function unwireGone({ wiring }: Actions, call: Call, backend: Backend, plan: Going): Promise<void> {
   if (!wiring) return;
   const { driver, name } = backend;
   const gone = objectsOf(plan);

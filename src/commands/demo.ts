@@ -5,20 +5,28 @@ import { parseDemo } from '../config/recording.ts';
 import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import { startCluster } from '../demo/cluster.ts';
 import { realClock } from '../demo/host/clock.ts';
-import { playRecording } from '../demo/playing.ts';
+import { playingMs, playRecording, usualSpeed } from '../demo/playing.ts';
 import { presetNamespace } from '../demo/world/places.ts';
 import { startWorld, type World } from '../demo/world.ts';
 import type { Recording } from '../drivers/kserve/recording.ts';
 import { messageOf } from '../errors.ts';
 import { openServer } from '../kubernetes/access.ts';
 import { createLogger } from '../log.ts';
+import { greeting, replayGreeting } from './demo/greeting.ts';
 import { runUntilStopped } from './process.ts';
 import { readRecording } from './recording/file.ts';
+import { spanWords } from './recording/lines.ts';
 import { flagsOf, playedOf } from './recording/played.ts';
 import { type Served, serve } from './serve.ts';
 
 /** Where the demo listens unless told otherwise: this machine only. */
 const usualAddress = '127.0.0.1:8080';
+
+/** Where the API server of its cluster listens, if nobody else does. */
+const clusterPort = 8090;
+
+/** What is played begins when there was time to open the page, in milliseconds. */
+const beginsAfterMs = 5_000;
 
 /** Where its world has what the platform publishes of serving. */
 const places = { presetNamespace, discovery: 'agent-platform-model-serving' };
@@ -28,13 +36,34 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
   const { replay, rest } = parseDemo(argv);
   const recording = replay && (await readRecording(replay.file));
   if (recording) await checkPlayable(recording, replay.file);
-  await using world = await startWorld(
-    recording ? { replay: { ...playedOf(recording, places), speed: replay.speed } } : {},
-  );
+  const played = recording && playedOf(recording, places);
+  const speed = played ? (replay?.speed ?? usualSpeed(played.instants)) : 1;
+  // Nobody waits for what is there at once.
+  const afterMs = speed === Number.POSITIVE_INFINITY ? 0 : beginsAfterMs;
+  await using world = await startWorld({ clusterPort, ...(played && { replay: { ...played, speed, afterMs } }) });
   const settings = settingsFor(world, [...rest, ...(recording ? flagsOf(recording, places) : [])]);
   const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
   const served = await serveWorld(world, settings, log);
-  console.log(greeting(served.url, settings.mcpPath, world.urls.lmstudio));
+  const found = {
+    url: served.url,
+    mcpPath: settings.mcpPath,
+    lmstudio: world.urls.lmstudio,
+    cluster: world.cluster.url,
+    discoveryNamespace: world.serving.discoveryNamespace,
+  };
+  console.log(
+    recording && played
+      ? replayGreeting(found, {
+          object: recording.object,
+          file: replay.file,
+          length: spanWords((played.instants.at(-1)?.at ?? 0) - (played.instants[0]?.at ?? 0)),
+          pace:
+            afterMs === 0
+              ? undefined
+              : { speed, playing: spanWords(playingMs(played.instants, speed)), after: spanWords(afterMs) },
+        })
+      : greeting(found),
+  );
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
   await Promise.race([runUntilStopped(served, log), life]);
 }
@@ -83,51 +112,3 @@ export function settingsFor(
 /** The cluster is given as it is: no kubeconfig is read, least of all that of who runs the demo. */
 export const serveWorld = ({ cluster }: World, settings: ServeSettings, log: Logger): Promise<Served> =>
   serve(settings, log, process.env, openServer(cluster.url));
-
-function greeting(url: string, mcpPath: string, lmstudio: string): string {
-  const json = "-H 'content-type: application/json'";
-  const subscribe = (query: string) => `curl -N ${url}/graphql ${json} \\
-    -H 'accept: text/event-stream' -d '{"query":
-    "subscription { ${query} }"}'`;
-  const call = (tool: string, ...args: string[]) => `curl ${url}${mcpPath} ${json} -d '{
-    "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-    "params": {"name": "${tool}", "arguments": {${args.join(`,
-      `)}}}}'`;
-  return `
-A made-up Ollama, Lemonade and LM Studio, a made-up cluster with kagent and
-KServe, a made-up Hugging Face Hub, and the real gateway in front of them.
-Watch them live:
-
-  ${url}/graphql
-
-There is more to pull: smollm2:135m on Ollama, google/gemma-3-1b on LM Studio,
-mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
-
-  # REST: the models, and what is loaded of them
-  curl ${url}/api/v1/models
-
-  # GraphQL: a subscription to the downloads
-  ${subscribe('jobs { items { reference phase percent status } }')}
-
-  # GraphQL: what agents know; load a model meanwhile, and see it get ready
-  ${subscribe('models { items { name modelConfig { ready message } } }')}
-  curl ${url}/api/v1/models/load -d '{"model": "gemma3"}'
-
-  # Does a model fit on the nodes of the cluster, and if not, why?
-  curl ${url}/api/v1/models/fit-check \\
-    -d '{"preset": "support-assistant-70b"}'
-
-  # Follow a model of the cluster from its load to its first answer: 15 s with
-  # cached weights. qwen2-5-7b-x2 needs a new node, too, and takes a minute;
-  # qwen3-0-6b-wrong-args crashes, qwen3-0-6b-wrong-image has no image
-  ${subscribe('serve(model: \\"gemma-3-4b-gguf\\") { serve { phase } }')}
-  curl ${url}/api/v1/models/load \\
-    -d '{"preset": "gemma-3-4b-gguf"}'
-
-  # MCP: tools of agents; what a document registers can go, and come back
-  ${call('remove_backend', '"kind": "lmstudio"')}
-  ${call('add_backend', '"kind": "lmstudio"', `"endpoint": "${lmstudio}"`)}
-
-Ctrl-C ends it.
-`;
-}

@@ -2,13 +2,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createCall } from '../call.ts';
 import { parseRecord } from '../config/recording.ts';
-import { parseDiscovery } from '../drivers/kserve/discovery.ts';
+import { type DiscoveryRef, parseDiscovery } from '../drivers/kserve/discovery.ts';
 import { type Recorded, recordServe } from '../drivers/kserve/recording/recorder.ts';
 import { checkFlags, discoveryRefOf, settingsOf } from '../drivers/kserve/settings.ts';
 import type { Timeline } from '../drivers/kserve/timeline.ts';
 import { formatDuration } from '../drivers/kserve/units.ts';
 import { messageOf } from '../errors.ts';
-import { openAccess } from '../kubernetes/access.ts';
+import { openAccess, openServer } from '../kubernetes/access.ts';
 import { createKubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
 import { createWatches } from '../kubernetes/watches.ts';
@@ -18,7 +18,7 @@ import { beginningOf, newsLines } from './recording/lines.ts';
 
 const endings: Readonly<Record<Recorded['ending'], string>> = {
   ready: 'it is ready',
-  failed: 'it has failed for 10 minutes',
+  failed: 'it failed, and came no further for 10 minutes',
   gone: 'the object is gone',
   stopped: 'stopped',
 };
@@ -29,8 +29,10 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
   for (const warning of warnings) console.error(warning);
   if (given.output !== '') refuseExisting(given.output);
   const kubeconfig = given.kubeconfig === '' ? join(homedir(), '.kube', 'config') : given.kubeconfig;
-  const { inCluster, kubeContext: context, reference } = given;
-  const client = createKubernetesClient(await openAccess({ kubeconfig, context, inCluster }, env));
+  const { inCluster, kubeContext: context, reference, server } = given;
+  const client = createKubernetesClient(
+    server === undefined ? await openAccess({ kubeconfig, context, inCluster }, env) : openServer(server),
+  );
 
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
@@ -44,7 +46,7 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
   const flags = checkFlags(given.kserve);
   const discovery = discoveryRefOf(flags, undefined, env.POD_NAMESPACE);
   const { document, note } = await documentAt(discovery);
-  if (note) console.log(visible(note));
+  if (note) console.error(visible(note));
   const settings = settingsOf({ flags, discovery, document });
 
   const began = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
@@ -90,14 +92,19 @@ export async function runRecord(argv: readonly string[], env: NodeJS.ProcessEnv)
   );
   process.exit(0);
 
+  /** How the platform says that models are served, or what is poorer without it. */
   async function documentAt(ref: typeof discovery) {
-    const place = `${ref.namespace}/${ref.name}`;
     try {
       const read = parseDiscovery(await client.get(call, configMaps, ref.name, ref.namespace), ref);
       if (read.state === 'present') return { document: read.document };
-      return { note: `${read.state === 'unreadable' ? read.problem : place}; using flags and defaults` };
+      return { note: noteWithout(ref, read.state === 'unreadable' ? read.problem : 'it is not there') };
     } catch (error) {
-      return { note: `no discovery ConfigMap ${place} (${messageOf(error)}); using flags and defaults` };
+      return { note: noteWithout(ref, messageOf(error)) };
     }
   }
 }
+
+/** What is missing, what that costs, and the way out. */
+const noteWithout = ({ namespace, name }: DiscoveryRef, why: string) =>
+  `no discovery ConfigMap ${namespace}/${name} (${why}): where models are served, their cache, their presets and the size ` +
+  'of their weights are taken from flags and defaults; say in which namespace it is with --kserve-discovery-namespace';

@@ -28,7 +28,7 @@ export function topHelp(width = 90): string {
       ['record', 'Put on record how a model comes up in a cluster, in a file without secrets.'],
       ['replay', 'Play such a file in the terminal, as fast as you like.'],
       ['cache-agent', 'Count the cache of models on a node of a cluster, for a gateway that asks.'],
-      ['schema', 'Write the GraphQL schema and the OpenAPI document of this source tree; for maintainers.'],
+      ['schema', 'Write what is generated from this source tree: schema and documents; for maintainers.'],
     ]),
     '',
     'Options:',
@@ -57,7 +57,7 @@ export function demoHelp(width = 90): string {
     'Examples:',
     '  model-manager demo',
     '      Then open http://127.0.0.1:8080/graphql.',
-    '  model-manager demo --replay nova-4b.yaml --speed 5',
+    '  model-manager demo --replay nova-4b.yaml',
     '      Watch there how that model came up.',
     '',
     ...demoSettings.flatMap(describer(demoSettings, room)),
@@ -82,12 +82,16 @@ export function recordHelp(width = 90): string {
     '',
     'Usage: model-manager record OBJECT|MODEL [settings]',
     '',
-    'Example:',
-    '  model-manager record nova-4b --output nova-4b.yaml',
+    'Examples:',
+    '  model-manager record nova-4b --kserve-discovery-namespace agent-platform --output nova-4b.yaml',
+    '      The namespace is that of the ConfigMap in which the platform publishes how models are served.',
+    '  model-manager record qwen2-5-7b-x2 --server http://127.0.0.1:8090 \\',
+    '    --kserve-discovery-namespace agent-platform',
+    '      Record a model of the demo that runs meanwhile.',
     '',
     ...wrap(
       'It waits for an LLMInferenceService of that name, or one that serves that model. It ends when the model is ready, ' +
-        'when it has failed for 10 minutes, when the object is gone, or with Ctrl-C; the file is complete in any case. ' +
+        'when it failed and came no further for 10 minutes, when the object is gone, or with Ctrl-C; the file is complete in any case. ' +
         'What must not be read is on record as refused. Look at the file before you give it away.',
       room,
     ),
@@ -116,6 +120,20 @@ export function replayHelp(width = 90): string {
     ...settings.flatMap(describer(settings, room)),
   );
 }
+
+/** `model-manager schema --help`. */
+export const schemaHelp = (width = 90): string =>
+  lines(
+    ...wrap(
+      'Write what is generated from the code of this source tree: schema/schema.graphql, the graph; schema/openapi.yaml, ' +
+        'the REST routes; docs/reasons.md, what reasons mean. For maintainers: the tests say when one of them is stale.',
+      Math.min(Math.max(width, 60), 100),
+    ),
+    '',
+    'Usage: model-manager schema',
+    '',
+    'It has no settings.',
+  );
 
 /** `model-manager cache-agent --help`. */
 export function cacheAgentHelp(width = 90): string {

@@ -1,9 +1,8 @@
 /** The settings of `model-manager record`, `model-manager replay`, and of a demo that replays. */
-import { z } from 'zod';
 import { type KserveFlags, kserveFlags } from './kserve.ts';
 import { readFlags, readTable } from './parse.ts';
 import { ConfigError, type ServeSettings, type Setting, serveSettings } from './settings.ts';
-import { type Kind, namespaceName, quote, text } from './values.ts';
+import { type Kind, namespaceName, optionalEndpoint, quote, type Read, reading, text } from './values.ts';
 
 /** What can be told of the cluster besides: what the timeline depends on. */
 const recordedFlags = [
@@ -19,6 +18,7 @@ const recordedFlags = [
 ] as const satisfies readonly (keyof KserveFlags)[];
 
 interface OwnSettings extends Pick<ServeSettings, 'kubeconfig' | 'kubeContext' | 'inCluster' | 'verbose'> {
+  readonly server: string | undefined;
   readonly namespace: string;
   readonly output: string;
 }
@@ -53,6 +53,15 @@ const ownSettings: { readonly [Name in keyof OwnSettings]: Setting<OwnSettings[N
   kubeconfig: { ...serveSettings.kubeconfig, defaultMeans: '~/.kube/config' },
   kubeContext: serveSettings.kubeContext,
   inCluster: serveSettings.inCluster,
+  server: {
+    group: 'Kubernetes',
+    flag: 'server',
+    variables: [],
+    kind: optionalEndpoint,
+    default: '',
+    defaultMeans: 'none',
+    help: 'An API server that asks nobody who they are: that of the demo, or `kubectl proxy`. No kubeconfig is read then.',
+  },
   verbose: serveSettings.verbose,
 };
 
@@ -94,15 +103,19 @@ export function parseRecord(
 }
 
 /** How many times as fast; Infinity: all at once. */
-const speed: Kind<number> = {
+function readSpeed(text: string): Read<number> {
+  if (text === 'max') return { value: Number.POSITIVE_INFINITY };
+  const times = /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isNaN(times)) return { value: times === 0 ? Number.POSITIVE_INFINITY : times };
+  return { problem: `${quote(text)} is no speed; write how many times as fast, such as 20 or 0.5, or max` };
+}
+
+const speed: Kind<number> = { placeholder: 'N', check: reading(readSpeed) };
+
+/** Undefined: as is usual for what is played. */
+const demoSpeed: Kind<number | undefined> = {
   placeholder: 'N',
-  check: z.string().transform((text, context) => {
-    if (text === 'max') return Number.POSITIVE_INFINITY;
-    const times = /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : Number.NaN;
-    if (!Number.isNaN(times)) return times === 0 ? Number.POSITIVE_INFINITY : times;
-    context.addIssue(`${quote(text)} is no speed; write how many times as fast, such as 20 or 0.5, or max`);
-    return z.NEVER;
-  }),
+  check: reading<number | undefined>(text => (text === 'auto' ? { value: undefined } : readSpeed(text))),
 };
 
 export interface ReplaySettings {
@@ -115,7 +128,19 @@ const speedSetting: Setting<number> = {
   variables: [],
   kind: speed,
   default: '20',
-  help: 'How many times as fast as it happened; max, or 0, shows all of it at once.',
+  help:
+    'How many times as fast as it happened, but that a span of which nothing is told is cut to 3 seconds; max, or 0, ' +
+    'shows all of it at once.',
+};
+
+const demoSpeedSetting: Setting<number | undefined> = {
+  ...speedSetting,
+  kind: demoSpeed,
+  default: 'auto',
+  help:
+    'How many times as fast as it happened, but that a span in which nothing changes is cut to 10 seconds; max, or 0, is ' +
+    'all at once. auto plays the whole within a minute, or as it happened where that took less. It begins when the ' +
+    'page has been up for 5 seconds.',
 };
 
 export const replaySettings: { readonly [Name in keyof ReplaySettings]: Setting<ReplaySettings[Name]> } = {
@@ -155,7 +180,7 @@ export const demoSettings: readonly Setting[] = [
     defaultMeans: 'none',
     help: 'Serve a model in the made-up cluster as this recording has it.',
   },
-  speedSetting,
+  demoSpeedSetting,
 ];
 
 /**
@@ -164,7 +189,7 @@ export const demoSettings: readonly Setting[] = [
  * @throws ConfigError with everything that is wrong
  */
 export function parseDemo(argv: readonly string[]): {
-  readonly replay: (ReplaySettings & { readonly file: string }) | undefined;
+  readonly replay: { readonly file: string; readonly speed: number | undefined } | undefined;
   readonly rest: readonly string[];
 } {
   const isOurs = (word: string | undefined) => /^--?(replay|speed)(=|$)/.test(word ?? '');
@@ -173,8 +198,8 @@ export function parseDemo(argv: readonly string[]): {
   const rest = argv.filter((word, index) => !isOurs(word) && !isValue(index));
   const problems: string[] = [];
   const flags = readFlags(ours, demoSettings, problems);
-  const table = { file: demoSettings[0] as Setting, speed: speedSetting };
-  const { file, speed } = readTable(table, flags, {}, problems, []) as { file: string; speed: number };
+  const table = { file: demoSettings[0] as Setting, speed: demoSpeedSetting };
+  const { file, speed } = readTable(table, flags, {}, problems, []) as { file: string; speed?: number };
   if (problems.length === 0 && file === '' && flags.has('speed')) {
     problems.push('--speed is of a recording; name one with --replay FILE');
   }

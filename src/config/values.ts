@@ -91,7 +91,7 @@ export interface Kind<T> {
 }
 
 /** A check made of a function that reads text. */
-function reading<T>(read: (text: string) => Read<T>): z.ZodType<T, string> {
+export function reading<T>(read: (text: string) => Read<T>): z.ZodType<T, string> {
   return z.string().transform((text, context) => {
     const answer = read(text);
     if ('value' in answer) return answer.value;
@@ -169,6 +169,11 @@ export const namePrefix: Kind<string> = {
 };
 
 export const endpoint: Kind<string> = { placeholder: 'URL', check: reading(readEndpoint) };
+
+export const optionalEndpoint: Kind<string | undefined> = {
+  placeholder: 'URL',
+  check: reading<string | undefined>(text => (text === '' ? { value: undefined } : readEndpoint(text))),
+};
 
 export const oneOf = <Word extends string>(words: readonly Word[], placeholder: string): Kind<Word> => ({
   placeholder,

@@ -36,7 +36,7 @@ interface PlayedInstant {
 }
 
 export interface PlayOptions {
-  /** How many times as fast as it happened; Infinity: all at once. */
+  /** How many times as fast as it happened, but that a span of more than 10 s is cut to that; Infinity: all at once. */
   readonly speed: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
@@ -51,6 +51,31 @@ const acting: readonly string[] = ['foregroundDeletion', 'orphan'];
 /** Holds an object that is being deleted until the recording says that it is gone. */
 const holder = 'model-manager.giantswarm.io/replay';
 
+/** A span in which nothing changes is cut to this, in milliseconds. */
+const longestMs = 10_000;
+/** How long the whole takes unless a speed is asked for, in milliseconds. */
+const usualMs = 60_000;
+
+/** How long before each instant there is nothing new, at a speed. */
+const pausesOf = (instants: readonly Pick<PlayedInstant, 'at'>[], speed: number): readonly number[] =>
+  instants.map(({ at }, index) => Math.min((at - (instants[index - 1]?.at ?? at)) / speed, longestMs));
+
+/** How long it takes to play it, in milliseconds. */
+export const playingMs = (instants: readonly Pick<PlayedInstant, 'at'>[], speed: number): number =>
+  pausesOf(instants, speed).reduce((sum, ms) => sum + ms, 0);
+
+/** The slowest whole speed at which it takes no more than a minute. */
+export function usualSpeed(instants: readonly Pick<PlayedInstant, 'at'>[]): number {
+  let slow = 1;
+  let fast = Math.max(1, Math.ceil(((instants.at(-1)?.at ?? 0) - (instants[0]?.at ?? 0)) / usualMs));
+  while (slow < fast) {
+    const between = Math.floor((slow + fast) / 2);
+    if (playingMs(instants, between) <= usualMs) fast = between;
+    else slow = between + 1;
+  }
+  return fast;
+}
+
 /** Resolves when the last instant is there, which then stays. Rejects when the signal aborts, and for what no cluster has. */
 export async function playRecording(
   cluster: Cluster,
@@ -60,9 +85,9 @@ export async function playRecording(
   let before: ReadonlyMap<string, KubernetesObject> = new Map();
   let denied = '[]';
   let allow = () => {};
+  const pauses = pausesOf(instants, speed);
   for (const [index, instant] of instants.entries()) {
-    const last = instants[index - 1]?.at ?? instant.at;
-    await clock.sleep((instant.at - last) / speed, signal);
+    await clock.sleep(pauses[index] as number, signal);
     // Objects have whole seconds. What is a moment too young gets older; what is too old at once would tell too much.
     const shift = Math.ceil((clock.now() - instant.at) / 1000) * 1000;
     const objects = instant.objects.map(object => played(moved(object, shift) as KubernetesObject));

@@ -7,7 +7,7 @@
  * and loaded on hosts, and served in the cluster, becomes known to agents, as kagent says two seconds later.
  */
 import { type EmulatedCacheAgents, startCacheAgents } from './cacheAgents.ts';
-import { type EmulatedCluster, startCluster } from './cluster.ts';
+import { type ClusterOptions, type EmulatedCluster, startCluster } from './cluster.ts';
 import { type Clock, realClock } from './host/clock.ts';
 import { type EmulatedHub, library, startHub } from './hub.ts';
 import { startKagent } from './kagent.ts';
@@ -47,11 +47,13 @@ export interface World extends AsyncDisposable {
 
 export interface WorldOptions {
   readonly clock?: Clock;
-  /** What happens in the cluster instead of its usual day, and how many times as fast as it did. */
-  readonly replay?: PlayedRecording & { readonly speed: number };
+  /** Where its API server listens on loopback; any free port when absent, or when another process has this one. */
+  readonly clusterPort?: number;
+  /** What happens in the cluster instead of its usual day, how many times as fast as it did, and after how many ms. */
+  readonly replay?: PlayedRecording & { readonly speed: number; readonly afterMs: number };
 }
 
-export async function startWorld({ clock = realClock, replay }: WorldOptions = {}): Promise<World> {
+export async function startWorld({ clock = realClock, clusterPort, replay }: WorldOptions = {}): Promise<World> {
   const [ollama, lemonade, lmstudio, hub] = await Promise.all([
     startOllama({ models: onOllama.library, registry: onOllama.registry, clock }),
     // Room for one model beside the pinned one.
@@ -60,7 +62,7 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
     startHub({ models: library, tokens: serving.hubTokens, clock }),
   ]);
   const objects = [...objectsFor(lmstudio.url), ...serving.servingObjects()];
-  const cluster = await startCluster({ objects, clock });
+  const cluster = await startClusterAt(clusterPort, { objects, clock });
   for (const model of serving.servedModels) serveModel(cluster, model);
   const kagent = startKagent(cluster, { clock, delayMs: kagentMs });
   const volumes = { [serving.cacheVolume]: serving.cached };
@@ -88,6 +90,7 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
 
   async function play(recording: NonNullable<typeof replay>, tell: (event: string) => void) {
     try {
+      await clock.sleep(recording.afterMs, closing.signal);
       tell('KServe: the recording begins');
       await playRecording(cluster, recording, { speed: recording.speed, clock, signal: closing.signal });
       tell('KServe: the recording is over; what it ended with stays');
@@ -133,6 +136,17 @@ export async function startWorld({ clock = realClock, replay }: WorldOptions = {
       await Promise.all([ollama, lemonade, lmstudio, hub, cluster, cacheAgents].map(server => server?.close()));
     },
   };
+}
+
+/** There, or on any free port. */
+async function startClusterAt(port: number | undefined, options: ClusterOptions): Promise<EmulatedCluster> {
+  if (port === undefined) return startCluster(options);
+  try {
+    return await startCluster({ ...options, port });
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'EADDRINUSE') throw error;
+    return startCluster(options);
+  }
 }
 
 /** How a day is told, and what happens in it. */

@@ -51,4 +51,6 @@ export interface Step {
   readonly pinnedByCache?: boolean | undefined;
   /** How long the whole step takes; absent = nobody can tell. It changes when something is learned, not with time. */
   readonly typical?: Estimate | undefined;
+  /** Of one in progress: by how much the clock that `since` is of is ahead of ours, in milliseconds; absent = not. */
+  readonly aheadMs?: number | undefined;
 }

@@ -95,8 +95,8 @@ export interface RemovePlan {
 export interface UnservePlan {
   /** At least one. */
   readonly serving: readonly LoadedModel[];
-  /** Where their objects are. */
-  readonly namespace?: string | undefined;
+  /** Which object each of them is: another of its name is not meant. */
+  readonly objects: readonly { readonly namespace: string; readonly name: string; readonly uid: string }[];
 }
 
 /** What came of it. */

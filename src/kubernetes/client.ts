@@ -66,6 +66,8 @@ interface LogOptions {
 export interface KubernetesClient {
   /** URL of the API server. */
   readonly server: string;
+  /** Milliseconds since the epoch by the server's clock, which its objects have their times of. */
+  now(): number;
   /** Throws `not_found` when it is not there. */
   get<T extends KubernetesObject>(call: Call, resource: Resource<T>, name: string, namespace?: string): Promise<T>;
   /** In pages, however many there are. */
@@ -145,6 +147,7 @@ export function createKubernetesClient(access: Access): KubernetesClient {
 
   return {
     server: transport.server,
+    now: transport.now,
 
     async get(call, resource, name, namespace) {
       const attempt = { verb: 'get', resource, name, namespace };

@@ -17,6 +17,7 @@ import { contentTypeOf, lastLines, readRefusal, wholeText } from './transport/bo
 import { type Bounds, boundsOf, pause } from './transport/bounds.ts';
 import { createPools, type Use } from './transport/pools.ts';
 import { pauseBeforeRetry } from './transport/retry.ts';
+import { createServerClock } from './transport/serverClock.ts';
 
 export interface ApiRequest {
   readonly attempt: Attempt;
@@ -32,6 +33,8 @@ export interface ApiRequest {
 /** Requests to the API server, each as the one who calls; failures are `GatewayError`s as `KubernetesClient` has them. */
 export interface Transport {
   readonly server: string;
+  /** Milliseconds since the epoch, by the server's clock. */
+  now(): number;
   /** One whole JSON document. */
   document(call: Call, request: ApiRequest): Promise<unknown>;
   /** The last lines of a plain text. */
@@ -58,6 +61,7 @@ const documentLimit = 32 * 1024 * 1024;
 export function createTransport(access: Access): Transport {
   const { server } = access;
   const pools = createPools(access);
+  const clock = createServerClock();
 
   /** As whom and over which connections; with nothing of the gateway where the caller has a token, whatever it is worth. */
   async function senderOf(call: Call, attempt: Attempt, use: Use, bounds: Bounds) {
@@ -104,6 +108,7 @@ export function createTransport(access: Access): Transport {
         signal.throwIfAborted();
         const answer = await unlessAborted(pool.request(options(server, request, headers, signal)), signal);
         const { statusCode: status } = answer;
+        clock.seen(answer.headers.date);
         call.log.debug({ method, path, status, ms: Math.round(performance.now() - began) }, 'API server answered');
         if (status >= 200 && status < 300) return await read(answer, sender);
         const refusal = await readRefusal(answer);
@@ -141,6 +146,7 @@ export function createTransport(access: Access): Transport {
 
   return {
     server,
+    now: clock.now,
 
     document: (call, request) =>
       shortly(call, request, async ({ statusCode: status, headers, body }, sender) => {

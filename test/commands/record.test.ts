@@ -189,18 +189,49 @@ test('what cannot be recorded is a sentence, and no file is touched', async t =>
   for (const twin of twins) cluster.put(twin);
   const several = start(t, ['record', 'acme/twin', ...flags]);
   assert.equal(await several.ended, 2);
-  assert.equal(several.err, 'several objects serve acme/twin; name one of twin-a, twin-b\n');
+  assert.match(several.err, /^several objects serve acme\/twin; name one of twin-a, twin-b\n$/m);
 
   cluster.fault({ kind: 'answer', status: 403, resource: 'llminferenceservices.serving.kserve.io' });
   const refused = start(t, ['record', 'nova-4b', ...flags]);
   assert.equal(await refused.ended, 2);
   assert.match(
     refused.err,
-    /^nothing can be recorded: cannot list llminferenceservices.serving.kserve.io in namespace/,
+    /^nothing can be recorded: cannot list llminferenceservices.serving.kserve.io in namespace/m,
   );
   assert.doesNotMatch(refused.err, /\n\s+at /);
 
   const missing = start(t, ['record', 'nova-4b', '--kubeconfig', join(path, 'none')]);
   assert.equal(await missing.ended, 2);
   assert.doesNotMatch(missing.err, /\n\s+at /);
+});
+
+test('without the discovery ConfigMap it says what is missing and which flag helps', async t => {
+  const cluster = await clusterOf(t);
+  const { path, put } = folder(t);
+  const flags = ['--kubeconfig', put('kubeconfig', cluster.kubeconfig())];
+  const without = start(t, ['record', 'nova-4b', ...flags], { cwd: path });
+  await without.wrote('waiting for nova-4b');
+  without.kill('SIGINT');
+  await without.ended;
+  assert.match(
+    without.err,
+    /^no discovery ConfigMap model-serving\/agent-platform-model-serving \(.+\): .*their cache.*; say in which namespace it is with --kserve-discovery-namespace\n$/,
+  );
+  assert.doesNotMatch(without.out, /discovery/);
+});
+
+test('a server that asks nobody who they are is given by its URL, whatever kubeconfig there is', async t => {
+  const cluster = await clusterOf(t);
+  const { path } = folder(t);
+  const record = start(t, ['record', 'nova-4b', '--server', cluster.url, '--kubeconfig', join(path, 'none')]);
+  await record.wrote('waiting for nova-4b');
+  record.kill('SIGINT');
+  assert.equal(await record.ended, 1);
+
+  const odd = start(t, ['record', 'nova-4b', '--server', 'localhost:8001']);
+  assert.equal(await odd.ended, 2);
+  assert.match(
+    odd.err,
+    /^--server must be an http\(s\) URL, got "localhost:8001"; write it as in http:\/\/localhost:8001/,
+  );
 });

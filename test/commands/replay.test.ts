@@ -7,12 +7,22 @@ import { folder, start } from './running.ts';
 
 const fileOf = (name: string) => new URL(`${name}.yaml`, recordingFolder).pathname;
 
-async function replayed(name: string, width = Number.POSITIVE_INFINITY): Promise<readonly string[]> {
+/** What is printed, and how long it waits before a line, in milliseconds. */
+async function played(name: string, { speed = Number.POSITIVE_INFINITY, width = Number.POSITIVE_INFINITY } = {}) {
   const lines: string[] = [];
+  const pauses: number[] = [];
   const signal = new AbortController().signal;
-  await replay(recordingOf(name), { speed: Number.POSITIVE_INFINITY, signal, width, print: line => lines.push(line) });
-  return lines;
+  await replay(recordingOf(name), {
+    speed,
+    signal,
+    width,
+    pause: async ms => void pauses.push(ms),
+    print: line => lines.push(line),
+  });
+  return { lines, pauses };
 }
+
+const replayed = async (name: string, width?: number) => (await played(name, width ? { width } : {})).lines;
 
 for (const name of recordingNames) {
   test(`${name} is told to its end`, async () => {
@@ -35,7 +45,8 @@ test('each step is a line when it begins and ends, with the time since the objec
     '+0:00:40  scheduling           in progress  NodeLaunching: Karpenter nominated NodeClaim gpu-l4-k7x2m; no instance has launched yet',
     '+0:01:20  scheduling           done         took 1m0s',
     '+0:07:00  downloading weights  done         took 1m12s',
-    '+0:11:00  ready                done         took 0s',
+    '+0:10:30  pulling image        done         took 4m0s',
+    '+0:11:00  ready                done',
   ]) {
     assert.ok(news.includes(line), `${line}\nis not in\n${news.join('\n')}`);
   }
@@ -72,13 +83,43 @@ test('what moves the cursor or colours the terminal is shown as nothing', async 
   assert.match(out, /^a \[2Jb c$/m);
 });
 
-test('a pause that no timer can hold is waited for', async t => {
-  const command = start(t, ['replay', fileOf('serve-from-zero'), '--speed', '0.00000001']);
-  await command.wrote('WaitingForPod');
-  command.kill('SIGINT');
-  assert.equal(await command.ended, 0);
-  assert.doesNotMatch(command.out, /NodeLaunching/);
-  assert.equal(command.err, '');
+test('a span of which nothing is told is cut to seconds, and said', async () => {
+  const { lines, pauses } = await played('serve-from-zero', { speed: 200 });
+  const total = pauses.reduce((sum, ms) => sum + ms, 0);
+  assert.equal(total, 659_000 / 200 + 3_000);
+  assert.equal(lines[lines.indexOf('+0:11:00  ready                done') + 1], '          … 2h52m later');
+  assert.equal(lines.filter(line => line.includes('later')).length, 1);
+
+  const slow = await played('serve-from-zero', { speed: 0.000001 });
+  assert.ok(slow.pauses.every(ms => ms === 3_000));
+  assert.ok(slow.lines.includes('          … 28s later'));
+  const atOnce = await played('serve-from-zero');
+  assert.deepEqual(atOnce.pauses, []);
+  assert.ok(!atOnce.lines.some(line => line.includes('later')));
+});
+
+test('the table in the end is of the instant that tells most, however much is gone at the last one', async () => {
+  const lines = await replayed('serve-from-zero');
+  const table = lines.slice(lines.findIndex(line => line.startsWith('  step')) + 1);
+  assert.deepEqual(
+    table.slice(0, 7).map(line => line.replace(/ *█*$/, '').split(/ {2,}/).slice(1)),
+    [
+      ['scheduling', 'done', '33s'],
+      ['node starting', 'done', '3m30s'],
+      ['downloading weights', 'done', '1m12s'],
+      ['pulling image', 'done', '4m0s'],
+      ['loading', 'done', '1m2s'],
+      ['routing', 'done', '9s'],
+      ['ready', 'done', '0s'],
+    ],
+  );
+  const bars = table.slice(0, 7).map(line => line.split('█').length - 1);
+  assert.deepEqual([Math.max(...bars), bars[3], bars[6]], [24, 24, 0]);
+  assert.equal(lines.at(-1), 'ready after 10m49s on ip-10-0-12-34.eu-central-1.compute.internal');
+
+  // Going away is how it ended; the steps are those from before.
+  const gone = await replayed('terminating');
+  assert.match(gone.join('\n'), /^ {2}ready +done[\s\S]*\nterminating, Terminating/m);
 });
 
 test('Ctrl-C ends it where it is', async t => {

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { buildableKinds } from '../../src/backends/drivers.ts';
-import { configurationTable, serveHelp, topHelp } from '../../src/config/help.ts';
+import {
+  cacheAgentHelp,
+  configurationTable,
+  demoHelp,
+  recordHelp,
+  replayHelp,
+  schemaHelp,
+  serveHelp,
+  topHelp,
+} from '../../src/config/help.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { allSettings, ConfigError } from '../../src/config/settings.ts';
 import { parseDuration, parseListen } from '../../src/config/values.ts';
@@ -419,8 +429,24 @@ Backends:
   });
 
   test('the help of the program names its commands', () => {
-    for (const word of ['serve', 'demo', 'schema', '--version', '--help']) {
+    const commands = ['serve', 'demo', 'record', 'replay', 'cache-agent', 'schema'];
+    for (const word of [...commands, '--version', '--help']) {
       assert.match(topHelp(), new RegExp(`^ {2}${word} `, 'm'));
     }
+  });
+
+  test('each command has a help of its own', () => {
+    const helps = { serveHelp, demoHelp, recordHelp, replayHelp, cacheAgentHelp, schemaHelp };
+    for (const [name, help] of Object.entries(helps)) {
+      const word = name.replace('Help', '').replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`);
+      assert.match(help(), new RegExp(`^Usage: model-manager ${word}\\b`, 'm'));
+    }
+    assert.match(recordHelp(), /^ {2}model-manager record .*--kserve-discovery-namespace/m);
+  });
+
+  test('the command line prints the help that was asked for', () => {
+    const main = new URL('../../src/main.ts', import.meta.url).pathname;
+    const help = execFileSync(process.execPath, [main, 'schema', '--help'], { encoding: 'utf8' });
+    assert.match(help, /^Usage: model-manager schema$/m);
   });
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { playedOf } from '../../src/commands/recording/played.ts';
 import { type KubernetesObject, manualClock, startCluster } from '../../src/demo/cluster.ts';
 import { moved } from '../../src/demo/playing/times.ts';
-import { playRecording } from '../../src/demo/playing.ts';
+import { playingMs, playRecording, usualSpeed } from '../../src/demo/playing.ts';
 import { factsOf } from '../../src/drivers/kserve/recording/facts.ts';
 import { factsAt, keyOf, type Recording, stateAt } from '../../src/drivers/kserve/recording.ts';
 import { type Timeline, timeline } from '../../src/drivers/kserve/timeline.ts';
@@ -118,4 +118,20 @@ test('every time of an object is moved, as precise as it is written, and nothing
     firstTimestamp: null,
     status: { conditions: [{ lastTransitionTime: '2026-10-05T08:01:03Z', message: 'at 2026-10-05T08:00:02Z' }] },
   });
+});
+
+test('a recording plays within a minute, quiet spans cut, and never slower than it happened', () => {
+  const after = (...seconds: number[]) => [0, ...seconds].map(each => ({ at: each * 1000 }));
+  const table: [seconds: number[], speed: number, playing: number][] = [
+    [[], 1, 0],
+    [[9, 18, 30, 39], 1, 37_000],
+    [[5, 3600], 1, 15_000],
+    [[300, 600], 1, 20_000],
+    [Array.from({ length: 100 }, (_, index) => (index + 1) * 6), 10, 60_000],
+    [Array.from({ length: 24 }, (_, index) => (index + 1) * 3600), 1440, 60_000],
+  ];
+  for (const [seconds, speed, playing] of table) {
+    assert.deepEqual([usualSpeed(after(...seconds)), playingMs(after(...seconds), speed)], [speed, playing]);
+  }
+  assert.equal(playingMs(after(5, 10), Number.POSITIVE_INFINITY), 0);
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubernetesObject } from '../../src/demo/cluster.ts';
+import { type KubernetesObject, startCluster } from '../../src/demo/cluster.ts';
+import { startWorld } from '../../src/demo/world.ts';
 import { readinessOf } from '../../src/wiring/kagent/readiness.ts';
 import { startDemo } from '../support/demo.ts';
 import { openStream } from '../support/server.ts';
@@ -71,4 +72,16 @@ test('LM Studio is there by its document, whoever changes that', async t => {
   world.cluster.put(document);
   await known('kserve STATIC', 'lemonade STATIC', 'lmstudio PERSON', 'ollama STATIC');
   stream.leave();
+});
+
+test('the API server of its cluster is at the port that is asked for, unless somebody else is', async () => {
+  const cluster = await startCluster();
+  const port = Number(new URL(cluster.url).port);
+  {
+    await using world = await startWorld({ clusterPort: port });
+    assert.notEqual(world.cluster.url, cluster.url);
+  }
+  await cluster.close();
+  await using world = await startWorld({ clusterPort: port });
+  assert.equal(world.cluster.url, cluster.url);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { folder, start } from '../commands/running.ts';
 import { openStream, send, within } from '../support/server.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
@@ -40,6 +41,13 @@ const commandsIn = (text: string): Command[] =>
       body: /-d '([^']*)'/.exec(options)?.[1],
     }),
   );
+
+/** Starts the `record` of a text, as a shell in the checkout would, but that the file is elsewhere. */
+function recordIn(t: TestContext, text: string) {
+  const [, words = ''] = /^ {2}npx node \S*src\/main\.ts (record (?:\\\n|\S| )+)/m.exec(text) ?? [];
+  const { path: cwd } = folder(t);
+  return Object.assign(start(t, words.split(/[\s\\]+/).filter(Boolean), { cwd }), { cwd });
+}
 
 test('everything that the greeting says can be done, whatever cluster the user has', { timeout: 60_000 }, async t => {
   const { child, written, greeting } = await startDemo(t);
@@ -88,6 +96,8 @@ test('everything that the greeting says can be done, whatever cluster the user h
 
   const follower = await streamOf(follow);
   assert.equal((await follower.nextPayload('nothing yet')).data.serve.serve, null);
+  const record = recordIn(t, greeting);
+  await record.wrote('waiting for gemma-3-4b-gguf to be served');
   const served = await send(serve.url, serve.body);
   assert.equal(served.status, 200);
   const { running } = served.json as { running: { kind: string; resource: string } };
@@ -97,6 +107,12 @@ test('everything that the greeting says can be done, whatever cluster the user h
     assert.notEqual(phase, 'FAILED');
   }
   follower.leave();
+  assert.equal(await record.ended, 0, record.err);
+  assert.equal(record.err, '');
+  const [, file = ''] = /it is ready: .* written to (\S+)/.exec(record.out) ?? [];
+  const replay = start(t, ['replay', file, '--speed', 'max'], { cwd: record.cwd });
+  assert.equal(await replay.ended, 0, replay.err);
+  assert.match(replay.out, /\nready after \d+/);
 
   const called = async ({ url, body }: Command) => {
     const { text } = await send(url, body);

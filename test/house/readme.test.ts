@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { buildableKinds } from '../../src/backends/drivers.ts';
 import { configurationTable } from '../../src/config/help.ts';
+import { parseServe } from '../../src/config/parse.ts';
+import { parseDemo, parseRecord, parseReplay } from '../../src/config/recording.ts';
 import { errorCodes, GatewayError } from '../../src/errors.ts';
 import { permissionsTable } from '../../src/kubernetes/permissions.ts';
 import { loadOperations } from '../../src/operations/load.ts';
@@ -11,6 +14,7 @@ const root = new URL('../../', import.meta.url);
 const readme = readFileSync(new URL('README.md', root), 'utf8');
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
   dependencies: Record<string, string>;
+  scripts: Record<string, string>;
 };
 
 test('the README has the settings as the code has them', () => {
@@ -48,3 +52,35 @@ test('the README justifies every production dependency, and each is pinned', () 
   const floating = Object.entries(manifest.dependencies).filter(([, version]) => !/^\d/.test(version));
   assert.deepEqual(floating, []);
 });
+
+test('the commands of the README run as printed after `npm ci`, on whatever Node there is', () => {
+  const blocks = [...readme.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter(([, language]) => language === '');
+  const commands = blocks
+    .flatMap(([, , block = '']) => block.split('\n'))
+    .filter(line => /^(?:npm|npx|node|model-manager) /.test(line));
+  assert.ok(commands.length >= 7);
+  for (const command of commands) {
+    for (const part of command.split(' && ')) {
+      const script = /^npm (?:run )?(\S+)/.exec(part)?.[1] ?? '';
+      if (script in manifest.scripts || part === 'npm ci') checkDemo(part);
+      else checkOurs(part);
+    }
+  }
+  // Elsewhere it is a name.
+  assert.doesNotMatch(readme, /`model-manager (?:serve|demo|record|replay|schema)/);
+});
+
+const checkDemo = (command: string) => {
+  const [, flags] = command.split(/^npm start -- /);
+  const file = flags && parseDemo(flags.split(' ')).replay?.file;
+  if (file) assert.ok(existsSync(new URL(file, root)), file);
+};
+
+function checkOurs(command: string) {
+  const [, word = '', flags = ''] = /^npx node src\/main\.ts (\S+) (.*)$/.exec(command) ?? [];
+  const argv = flags.split(' ');
+  if (word === 'serve') parseServe(argv, {}, { buildable: buildableKinds });
+  else if (word === 'record') parseRecord(argv, {});
+  else if (word === 'replay') assert.ok(existsSync(new URL(parseReplay(argv).file, root)), command);
+  else assert.fail(`${command}: no command that a checkout has`);
+}

@@ -158,6 +158,20 @@ test('a step that began later than now has taken no time, and one that failed an
   assert.deepEqual(data.loadedModels.items[0].steps, [{ elapsedSeconds: 0 }, { elapsedSeconds: null }]);
 });
 
+test('what a step has taken is told by the clock that it has its times of', async t => {
+  t.mock.timers.enable({ apis: ['Date'], now });
+  const own = { ...pulling(630), aheadMs: -600_000 };
+  const { gateway } = servingOne([
+    { ...serving, steps: [own] },
+    { ...serving, instance: 'b', steps: [pulling(30)] },
+  ]);
+  const query = '{ loadedModels { items { remainingSeconds steps { elapsedSeconds } } } }';
+  const { data } = await askGraph(gateway, query);
+  const [one, two] = data.loadedModels.items;
+  assert.equal(one.steps[0].elapsedSeconds, 30);
+  assert.deepEqual(one, two);
+});
+
 test('an answer that depends on the time is not one to keep', async () => {
   const { gateway } = servingOne();
   const readsOf = async (fields: string) => {

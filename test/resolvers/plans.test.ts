@@ -259,7 +259,7 @@ function serving(more: Partial<Driver> = {}) {
     },
     planUnserve: async (_call, reference) => {
       if (reference !== 'acme/m') throw modelNotFound(`nothing serves ${reference}`);
-      return { serving: [served] };
+      return { serving: [served], objects: [{ namespace: 'model-serving', name: served.resource, uid: 'u' }] };
     },
     unserve: async () => {
       done.push('unserve');
@@ -288,7 +288,7 @@ test('what is served as objects shows them, with the fit and what agents would k
     model: 'acme/m',
     loaded: true,
     manifests: [],
-    deletes: [{ kind: 'LLMInferenceService', name: 'm' }],
+    deletes: [{ kind: 'LLMInferenceService', namespace: 'model-serving', name: 'm' }],
   });
   assert.deepEqual(done, []);
 

@@ -58,30 +58,59 @@ const said = ({ reason, message }: Step) =>
     .filter(Boolean)
     .join(': ');
 
+/** What a step that is over says of itself is how long it took; being ready takes no time. */
 function detail(step: Step): string {
-  const took = step.state === 'done' ? tookWords(step) : '';
-  return [took, said(step)].filter(Boolean).join(', ').replace(/\s+/g, ' ');
+  if (step.state !== 'done') return said(step).replace(/\s+/g, ' ');
+  const took = timeOf(step);
+  return [took && step.name !== 'ready' && `took ${took}`, step.cached && 'cached'].filter(Boolean).join(', ');
 }
 
-function tookWords({ since, finishedAt, cached }: Step): string {
-  const took = since && finishedAt ? formatDuration(Math.max(0, finishedAt.getTime() - since.getTime())) : '';
-  return [took && `took ${took}`, cached ? 'cached' : ''].filter(Boolean).join(', ');
+/** In milliseconds; undefined until it is over. */
+const tookMs = ({ since, finishedAt }: Step) =>
+  since && finishedAt ? Math.max(0, finishedAt.getTime() - since.getTime()) : undefined;
+
+function timeOf(step: Step): string {
+  const took = tookMs(step);
+  return took === undefined ? '' : formatDuration(took);
 }
 
 const clipped = (line: string, width: number) => (line.length > width ? `${line.slice(0, width - 1)}…` : line);
 
-/** Where it is in the end: all steps, and what the one that it is at says in full. */
-export function summaryLines({ steps, phase, status, reason, message, node }: Timeline): string[] {
-  const rows = steps.map(step => [words[step.name], states[step.state], tookWords(step)]);
-  const table = [['step', 'state', 'time'], ...rows].map(([step = '', state = '', took = '']) =>
-    `  ${step.padEnd(20)} ${state.padEnd(12)} ${took}`.trimEnd(),
+/** Characters of the longest bar. */
+const longestBar = 24;
+
+/** All steps, with the time that each took, and a bar for how much of the whole that is. */
+export function tableLines({ steps }: Timeline): string[] {
+  const longest = Math.max(...steps.map(step => tookMs(step) ?? 0), 1);
+  const bar = (step: Step) => '█'.repeat(Math.round(((tookMs(step) ?? 0) / longest) * longestBar));
+  const rows = steps.map(step => [
+    words[step.name],
+    states[step.state],
+    timeOf(step),
+    step.cached ? 'cached' : bar(step),
+  ]);
+  return [['step', 'state', 'time', ''], ...rows].map(([step = '', state = '', took = '', beside = '']) =>
+    `  ${step.padEnd(20)} ${state.padEnd(12)} ${took.padEnd(8)} ${beside}`.trimEnd(),
   );
+}
+
+/** Where it is, and what the step that it is at says in full. */
+export function standLines({ steps, phase, status, reason, message, node }: Timeline, beginning: number): string[] {
   const at = steps.find(({ state }) => state === 'failed' || state === 'inProgress');
   const why = (at && said(at)) || (message ?? reason);
+  const readyAt = phase === 'ready' ? steps.find(({ name }) => name === 'ready')?.finishedAt?.getTime() : undefined;
+  const after = readyAt === undefined ? '' : ` after ${formatDuration(Math.max(0, readyAt - beginning))}`;
   return [
-    ...table,
-    '',
-    `${phase === 'ready' ? 'ready' : `${phase}, ${status}`}${node ? ` on ${node}` : ''}`,
+    `${phase === 'ready' ? `ready${after}` : `${phase}, ${status}`}${node ? ` on ${node}` : ''}`,
     ...(why ? [why] : []),
   ];
+}
+
+/** A span of which nothing is told: `          … 2h52m later` */
+export const quietLine = (ms: number) => `${' '.repeat('+0:00:00  '.length)}… ${spanWords(ms)} later`;
+
+/** A time as one says it, to the second, and to the minute from an hour on: `2h52m`, `4m`, `4m10s`. */
+export function spanWords(ms: number): string {
+  const unit = ms < 3_600_000 ? 1_000 : 60_000;
+  return formatDuration(Math.round(ms / unit) * unit).replace(/(?<=[hm])(?:0m)?0s$/, '');
 }

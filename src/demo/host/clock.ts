@@ -20,7 +20,7 @@ export interface ManualClock extends Clock {
 const longestTimer = 2 ** 31 - 1;
 
 export const realClock: Clock = {
-  now: Date.now,
+  now: () => Date.now(),
   async sleep(ms, signal) {
     if (ms > 0) await timer(Math.min(ms, longestTimer), undefined, signal ? { signal } : {});
     else signal?.throwIfAborted();

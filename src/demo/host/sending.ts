@@ -21,6 +21,7 @@ export async function send(
   const { body } = reply;
   const document = typeof body === 'string' || body instanceof Uint8Array ? Buffer.from(body) : undefined;
   response.writeHead(reply.status, {
+    date: new Date(clock.now()).toUTCString(),
     ...reply.headers,
     // Pieces of one document would run together again under a length; as chunks they stay apart.
     ...(document && shape.pieceBytes === undefined ? { 'content-length': String(document.byteLength) } : {}),

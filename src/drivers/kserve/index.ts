@@ -139,14 +139,16 @@ export function createKserveDriver(options: KserveOptions): Driver {
     error,
   }));
 
+  // Objects have times of the API server's clock.
+  const onOurClock = (moment: number) => moment - (client.now() - Date.now());
   const nodes = deriveSeen<[readonly KubernetesObject[], Surroundings, CacheView, number], readonly NodeInfo[]>(
-    [world.nodes, world.surroundings, inventory, passed(world.nodes, momentsOf)],
+    [world.nodes, world.surroundings, inventory, passed(world.nodes, nodes => momentsOf(nodes).map(onOurClock))],
     ([{ value, error }, { value: around }, { value: cache }], before) => {
       if (!value || !around || !cache) return { error };
       const notes = [...around.notes.reservations, ...around.notes.cache];
       const { gpusTaken } = around;
       const { countOn } = cache;
-      const listed = nodeInfos(value, { ...place, ...rulesIn(around), now: Date.now(), gpusTaken, countOn });
+      const listed = nodeInfos(value, { ...place, ...rulesIn(around), now: client.now(), gpusTaken, countOn });
       // What is not known of a node is said with it.
       const told =
         notes.length === 0 ? listed : listed.map(node => ({ ...node, message: joined(node.message, notes) }));

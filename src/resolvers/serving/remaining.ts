@@ -25,9 +25,9 @@ export function remaining(steps: readonly Step[], now: number): Estimate | undef
 }
 
 function restOf(step: Step, now: number): Estimate | undefined {
-  const { state, since, typical } = step;
+  const { state, since, typical, aheadMs = 0 } = step;
   if (state !== 'inProgress' || !since) return typical;
-  const elapsed = millisecondsOf(since, now) / 1000;
+  const elapsed = millisecondsOf(since, now + aheadMs) / 1000;
   const measured = restOfDownload(step, elapsed);
   if (measured !== undefined) return { seconds: measured, basis: 'measured', samples: 0 };
   return typical && { ...typical, seconds: Math.max(0, typical.seconds - elapsed) };

@@ -121,10 +121,10 @@ export const StepRef = builder.objectRef<Step>('Step').implement({
 });
 
 function elapsedSeconds(step: Step, { reads }: Context): number | null {
-  const { since, finishedAt, state } = step;
+  const { since, finishedAt, state, aheadMs = 0 } = step;
   if (!since || (!finishedAt && state !== 'inProgress')) return null;
   if (finishedAt) return millisecondsOf(since, finishedAt.getTime()) / 1000;
   // Kept answers do not grow with time.
   reads?.clear();
-  return millisecondsOf(since, Date.now()) / 1000;
+  return millisecondsOf(since, Date.now() + aheadMs) / 1000;
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { cleaned } from '../../../src/drivers/kserve/recording/clean.ts';
 import { masked } from '../../../src/drivers/kserve/recording/mask.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
@@ -37,6 +39,8 @@ const secretTexts = [
   'clientSecret = p1anted',
   'eyJhbGciOi.p1anted.sig',
   '-----BEGIN RSA PRIVATE KEY-----\np1anted\n-----END RSA PRIVATE KEY-----',
+  "['--api-key', 'p1anted', '--port', '8000']",
+  ...['apiKey', 'api_key', 'access-key', 'private_key', 'secretKey', 'OPENAI_KEY'].map(name => `${name}: p1anted`),
   'User "p1anted@example.com" cannot list resource "nodes"',
 ];
 
@@ -60,7 +64,7 @@ test('words without end are no reason to stop: a chat template in an argument, a
 test('what is around a secret stays', () => {
   assert.equal(masked('vllm serve --api-key p1anted --port 8000'), 'vllm serve --api-key *** --port 8000');
   assert.equal(masked('https://x.example/a?token=p1anted&y=1'), 'https://x.example/a?token=***&y=1');
-  assert.equal(masked("{'api_key': ['p1anted'], 'model': 'x'}"), "{'api_key': ***, 'model': 'x'}");
+  assert.equal(masked("{'api_key': ['p1anted'], 'model': 'x'}"), "{'api_key': '***', 'model': 'x'}");
 });
 
 test('what is no secret is left alone', () => {
@@ -70,6 +74,7 @@ test('what is no secret is left alone', () => {
     'node(s) had untolerated taint {nvidia.com/gpu: }',
     'docker://ghcr.io/llm-d/llm-d-cuda@sha256:0123',
     'Pod should schedule on: nodeclaim/gpu-l4-k7x2m, node/ip-10-0-12-34',
+    'effect=NoSchedule key: nvidia.com/gpu, key=nvidia.com/gpu, tokenSecret.key: name, topologyKey: zone',
     'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB',
   ];
   for (const text of texts) assert.equal(masked(text), text);
@@ -151,6 +156,78 @@ test('nothing that a timeline goes by is taken from an object', () => {
         const clean = JSON.stringify(cleaned(object), (key, value) => (key === 'env' ? undefined : value));
         assert.equal(clean, plain, `${name}: ${object.kind} ${object.metadata.name}`);
       }
+    }
+  }
+});
+
+/** What a ConfigMap of the fixtures has, by kind of document. */
+const documentsOf = (folder: string) =>
+  readdirSync(new URL(folder, fixtures)).flatMap(file => {
+    if (!/^(?:discovery|preset)/.test(file)) return [];
+    const objects = parseAllDocuments(readFileSync(new URL(`${folder}/${file}`, fixtures), 'utf8'));
+    return objects.flatMap(each => (each.toJS() as KubernetesObject | null) ?? []);
+  });
+const fixtures = new URL('../../fixtures/kserve/', import.meta.url);
+
+const published = [
+  ...documentsOf('cluster'),
+  ...recordingNames.flatMap(name => recordingOf(name).instants.flatMap(({ objects }) => objects)),
+].filter(({ kind }) => kind === 'ConfigMap') as (KubernetesObject & { data?: Record<string, string> })[];
+
+test('what the platform publishes is on record as it is: nothing in it is a secret', () => {
+  assert.ok(published.length > 20);
+  let read = 0;
+  for (const object of published) {
+    for (const [name, text] of Object.entries((cleaned(object) as typeof object).data ?? {})) {
+      const withoutEnv = (data: unknown) => JSON.stringify(data, (key, value) => (key === 'env' ? undefined : value));
+      assert.equal(withoutEnv(parse(text)), withoutEnv(parse(object.data?.[name] ?? '')), object.metadata.name);
+      read += 1;
+    }
+  }
+  assert.ok(read > 20);
+});
+
+const secretData = {
+  taint: { key: 'nvidia.com/gpu' },
+  tokenSecret: { name: 'hf-token', key: 'token' },
+  apiKey: p1,
+  password: 1234567,
+  api_key: [p1, p1],
+  'access-key': `${p1} with words`,
+  nested: [{ secretKey: p1 }, { headers: { Authorization: `Bearer ${p1}` } }],
+  args: ['--api-key', p1, `--token=${p1}`, `{"private_key": "${p1}", "n": 1}`],
+  url: `https://u:${p1}@h.example/x?sig=${p1}`,
+  script: `export HF_TOKEN=${p1}\nexec vllm serve --hf-token "${p1}"\n`,
+  multiline: `api_key: ${p1}\nother: 1\n`,
+  plain: 'stays',
+};
+
+test('a document that could be read can be read when it is masked', () => {
+  const documents: [string, (text: string) => unknown][] = [
+    [JSON.stringify(secretData), JSON.parse],
+    [JSON.stringify(secretData, undefined, 2), JSON.parse],
+    [stringify(secretData), parse],
+    [stringify(secretData, { defaultStringType: 'QUOTE_SINGLE' }), parse],
+    [stringify(secretData, { blockQuote: 'folded', lineWidth: 20 }), parse],
+    [stringify(secretData, { collectionStyle: 'flow' }), parse],
+    [`password: |\n  ${p1}\ntaint: { key: nvidia.com/gpu }\n`, parse],
+    [`tokenSecret:\n  name: hf\n  key: token\nsig: ${p1}\n`, parse],
+    ['{"max_token": 5, "token": null, "tokenSecret": {"name": "hf", "key": "token"}}', JSON.parse],
+    [`data: ghp_${p1}0000000000\n`, parse],
+  ];
+  for (const [text, read] of documents) {
+    // As a document of a ConfigMap, and as a text in whatever object.
+    for (const kind of ['ConfigMap', 'LLMInferenceService']) {
+      const object = { apiVersion: 'v1', kind, metadata: { name: 'x' }, data: { 'config.yaml': text } };
+      const clean = (cleaned(object) as typeof object).data['config.yaml'];
+      assert.doesNotMatch(clean, /p1anted|1234567/, text);
+      const data = (kind === 'ConfigMap' ? parse(clean) : read(clean)) as typeof secretData;
+      assert.ok(typeof data === 'object' && data !== null, clean);
+      if (!text.includes('stays')) continue;
+      assert.deepEqual(Object.keys(data), Object.keys(secretData), clean);
+      assert.deepEqual([data.taint, data.tokenSecret, data.plain], [secretData.taint, secretData.tokenSecret, 'stays']);
+      assert.equal(JSON.parse(data.args[3] ?? '').n, 1, 'JSON in an argument');
+      assert.equal(parse(data.multiline).other, 1, 'YAML in a text');
     }
   }
 });

@@ -1,6 +1,7 @@
 /** Timelines of the driver, on an emulated cluster: what changes there reaches who listens. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { realClock } from '../../../src/demo/host/clock.ts';
 import type { Step } from '../../../src/domain.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
 import { eventually } from '../../support/server.ts';
@@ -188,4 +189,40 @@ test('weights that are all in the cache are not expected to take a download', as
   assert.equal(await typical(8_054_072_104), 15);
   assert.equal(await typical(4_000_000_000), 72);
   assert.equal(await typical(undefined), 72);
+});
+
+test('14: a clock that is ten minutes off the cluster fails nothing that has just begun', async () => {
+  for (const skewMs of [-600 * second, 600 * second]) {
+    const clock = { ...realClock, now: () => Date.now() + skewMs };
+    const [object, pod] = served('nova-4b', '') as [object, { metadata: object; spec: object }];
+    const about = (kind: string, name: string, more: object = {}) => ({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: `${name}.${kind.toLowerCase()}`, namespace: kind === 'Pod' ? serving : 'default' },
+      involvedObject: { kind, name, ...more },
+      lastTimestamp: new Date(clock.now()).toISOString(),
+    });
+    const { nodeName: _, ...spec } = pod.spec as { nodeName: string };
+    await using lab = await listening({ clock, objects: worldOf({ more: [object, { ...pod, spec }] }) });
+    const { uid } = lab.cluster.get<KubernetesObject>('pods', 'nova-4b-1', serving)?.metadata ?? {};
+    setStatus(lab, { phase: 'Pending' });
+    put(lab, [
+      {
+        ...about('Pod', 'nova-4b-1', { uid }),
+        reason: 'Nominated',
+        message: 'Pod should schedule on: nodeclaim/gpu-l4-k7x2m',
+      },
+      {
+        ...about('NodeClaim', 'gpu-l4-k7x2m'),
+        ...{
+          type: 'Warning',
+          reason: 'InsufficientCapacityError',
+          message: 'do not have sufficient g6.xlarge capacity',
+        },
+      },
+    ]);
+    await eventually(() => lab.row()?.reason === 'CapacityUnavailable', 'the refusal');
+    assert.equal(lab.row()?.phase, 'scheduling');
+    assert.equal(lab.step('scheduling')?.state, 'inProgress');
+  }
 });

@@ -97,6 +97,16 @@ test('one that is going already goes', async () => {
   assert.deepEqual([row?.resource, row?.status], ['nova-4b', 'Terminating']);
 });
 
+test('another of the same name, made meanwhile, is not the one that was meant', async () => {
+  await using lab = await startDriver({ objects: worldOf({ more: served('nova-4b', node) }) });
+  const meant = await plan(lab, 'nova-4b');
+  lab.cluster.remove(services, 'nova-4b', 'model-serving');
+  const [object] = served('nova-4b', node) as [object];
+  lab.cluster.put(object);
+  await assert.rejects(async () => lab.driver.unserve?.(tenSeconds(), meant), { code: 'conflict' });
+  assert.deepEqual(left(lab), ['nova-4b']);
+});
+
 test('why nothing is counted is told', async () => {
   const spec = { namespace: 'model-serving', cache: { enabled: false } };
   const off = [{ apiVersion: 'v1', kind: 'ConfigMap', ...discoveryWith(spec) }];

@@ -27,18 +27,34 @@ const keptAnnotations = /^(?:[\w.-]+\.)?(?:giantswarm\.io|kserve\.io|karpenter\.
 const documents: readonly string[] = ['config.yaml', 'preset.yaml'];
 
 export const cleaned = (object: KubernetesObject): KubernetesObject =>
-  cleanFields(partsOf(object)) as unknown as KubernetesObject;
+  cleanParts({ ...object }) as unknown as KubernetesObject;
 
-function partsOf(object: KubernetesObject): Fields {
-  const fields: Fields = { ...object };
-  if (object.kind === 'ConfigMap') return { ...fields, data: cleanData(fields.data) };
-  if (object.kind !== 'Node') return fields;
+function cleanParts(fields: Fields): Fields {
+  // Documents are clean as they are read: as texts they would be masked once more, by lines.
+  if (fields.kind === 'ConfigMap') return { ...cleanFields({ ...fields, data: {} }), data: cleanData(fields.data) };
+  if (fields.kind !== 'Node') return cleanFields(fields);
   const status = Object.entries(fieldsOf(fields.status)).filter(([name]) => !droppedOfNodes.includes(name));
-  return { ...fields, status: Object.fromEntries(status) };
+  return cleanFields({ ...fields, status: Object.fromEntries(status) });
+}
+
+/** A text; one that is a document is cleaned as such, so that what could be read before can be read after. */
+function cleanText(text: string): string {
+  const safe = masked(text);
+  const value = safe === text ? undefined : documentIn(text);
+  if (value === undefined) return safe;
+  if (/^\s*[{[]/.test(text)) return JSON.stringify(clean(value));
+  const printed = stringify(clean(value), { lineWidth: 0 });
+  return text.endsWith('\n') ? printed : printed.trimEnd();
+}
+
+/** The mapping or list that a text is, in YAML or JSON. */
+function documentIn(text: string): object | undefined {
+  const read = parseYaml(text);
+  return 'value' in read && typeof read.value === 'object' && read.value !== null ? read.value : undefined;
 }
 
 function clean(value: unknown): unknown {
-  if (typeof value === 'string') return masked(value);
+  if (typeof value === 'string') return cleanText(value);
   if (Array.isArray(value)) return cleanList(value);
   return isFields(value) ? cleanFields(value) : value;
 }
@@ -50,7 +66,7 @@ function cleanFields(fields: Fields): Fields {
     // Of a variable only that it is there.
     if (name === 'env' && Array.isArray(value))
       return [[name, listOf(value).map(each => ({ name: fieldsOf(each).name }))]];
-    if (typeof value === 'string' && namesSecret(name)) return [[name, mask]];
+    if (namesSecret(name) && isPlain(value)) return [[name, mask]];
     return [[name, clean(value)]];
   });
   const cleaned = Object.fromEntries(kept);
@@ -58,6 +74,10 @@ function cleanFields(fields: Fields): Fields {
   const isSecret = typeof fields.name === 'string' && typeof fields.value === 'string' && namesSecret(fields.name);
   return isSecret ? { ...cleaned, value: mask } : cleaned;
 }
+
+/** Words and numbers, alone or in a list: what holds names of its own is no secret as a whole. */
+const isPlain = (value: unknown): boolean =>
+  Array.isArray(value) ? value.every(isPlain) : typeof value === 'string' || typeof value === 'number';
 
 const cleanList = (list: readonly unknown[]): readonly unknown[] =>
   list.map((each, index) => {

@@ -2,25 +2,33 @@
 
 export const mask = '***';
 
+/** A bare `key`, as of a taint or a selector, names no secret, nor does the key of a topology: those that open something do. */
+const keys =
+  '(?:access|account|api|auth|client|encryption|license|master|private|secret|session|shared|signing|ssh)key|\\w[-_]key';
 /** What the name of a secret ends with: `HF_TOKEN`, `--api-key`, `clientSecret`, `authorization`. */
-const ending = '(?:token|secret|pass|passwd|password|passphrase|key|authorization|cookie|credentials?|signature|sig)';
-/** The name of a field that holds one. A bare `key`, and the key of a topology, name something else. */
-const fieldName =
-  /(?:token|secret|passwd|password|passphrase|authorization|cookie|credentials?|(?:api|access|private|secret|signing)[-_]?key)$/i;
+const ending = `(?:token|secret|pass|passwd|password|passphrase|authorization|cookie|credentials?|signature|sig|${keys})`;
 
 const quoted = String.raw`\\?"(?:[^"\\]|\\(?!"))*\\?"|\\?'[^']*\\?'`;
-/** In brackets, in quotes, after the word for its kind, or to the end of the word. */
-const value = String.raw`(?:\[[^\]]*\]|${quoted}|(?:bearer|basic)\s+[^\s,;"')}\]]+|[^\s,;&"')}\]]+)`;
+/** In brackets, in quotes, after the word for its kind, or to the end of the word; no mapping: that has names of its own. */
+const value = String.raw`(?!\{\s*\\?["'}])(?:\[[^\]]*\]|${quoted}|(?:bearer|basic)\s+[^\s,;"')}\]]+|[^\s,;&"')}\]]+)`;
+
+/** In the quotes that the value or else its name has, so that what was JSON stays JSON. */
+function maskedValue(_: string, before: string, found: string): string {
+  const [, quote = ''] = /^(\\?["'])/.exec(found) ?? /(\\?["'])\s*:\s*$/.exec(before) ?? [];
+  return `${before}${quote}${mask}${quote}`;
+}
+
+type Rule = readonly [pattern: RegExp, instead: string | ((found: string, ...groups: string[]) => string)];
 
 /** Each begins where a word does, or takes a whole run at once: tried in the midst of a long word, it would take for ever. */
-const rules: readonly (readonly [RegExp, string | ((found: string) => string)])[] = [
+const rules: readonly Rule[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, mask],
   // user:password@ in a URL
   [/(?<![a-z\d+.-])([a-z\d+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${mask}@`],
   // name=value, name: value, "name": "value"
-  [new RegExp(String.raw`(?<![\w.-])([\w.-]*${ending}\\?["']?\s*[=:]\s*)${value}`, 'gi'), `$1${mask}`],
-  // --name value
-  [new RegExp(String.raw`(^|[\s"'])(--?[\w-]*${ending})\s+(?!-)${value}`, 'gi'), `$1$2 ${mask}`],
+  [new RegExp(String.raw`(?<![\w.-])([\w.-]*${ending}\\?["']?\s*[=:]\s*)(${value})`, 'gi'), maskedValue],
+  // --name value, "--name", "value"
+  [new RegExp(String.raw`((?:^|[\s"'])--?[\w-]*${ending}(?:\\?["'],\s*|\s+))(?!-)(${value})`, 'gi'), maskedValue],
   [/\b(bearer)\s+[^\s"',;]+/gi, `$1 ${mask}`],
   [/\b(basic)\s+[A-Za-z0-9+/]{12,}=*/gi, `$1 ${mask}`],
   [/\bhf_[A-Za-z0-9][\w-]{3,}/g, `hf_${mask}`],
@@ -37,8 +45,11 @@ const rules: readonly (readonly [RegExp, string | ((found: string) => string)])[
 export const masked = (text: string): string =>
   rules.reduce((safe, [pattern, instead]) => safe.replace(pattern, instead as string), text);
 
+const secretName = new RegExp(`${ending}$`, 'i');
+const secretFlag = new RegExp(`^--?[\\w-]*${ending}$`, 'i');
+
 /** Whether a field, a variable or a header of that name holds a secret. */
-export const namesSecret = (name: string): boolean => fieldName.test(name);
+export const namesSecret = (name: string): boolean => secretName.test(name);
 
 /** Whether a word of a command line says that the next one is a secret: `--api-key`. */
-export const announcesSecret = (word: string): boolean => new RegExp(`^--?[\\w-]*${ending}$`, 'i').test(word);
+export const announcesSecret = (word: string): boolean => secretFlag.test(word);

@@ -14,13 +14,14 @@ import { speakingPods } from '../timeline/pod.ts';
 import { deathOf } from '../timeline/wanted.ts';
 import { type Timeline, timeline } from '../timeline.ts';
 import { cleaned } from './clean.ts';
+import { type Course, courseAfter, endingOf } from './ending.ts';
 import { factsOf } from './facts.ts';
 import { masked } from './mask.ts';
 import { relevantObjects } from './relevant.ts';
 import { openSources, type Sight } from './sources.ts';
 
 export interface RecorderOptions {
-  readonly client: Pick<KubernetesClient, 'logs'>;
+  readonly client: Pick<KubernetesClient, 'logs' | 'now'>;
   readonly watches: Watches;
   /** Until its signal aborts. */
   readonly call: Call;
@@ -46,13 +47,10 @@ const gatherMs = 250;
 const lookMs = 1_000;
 /** What has not answered by then is on record as not read, in milliseconds. */
 const patienceMs = 5_000;
-/** Ready and failed for this long is the end of it, in milliseconds: the last changes come in, and what failed may recover. */
-const readyMs = 2_000;
-const failedMs = 10 * 60_000;
 
 /** Rejects with a `ConfigError` when served models cannot be seen, or several objects serve the one that is meant. */
 export async function recordServe(options: RecorderOptions): Promise<Recorded> {
-  const { watches, call, settings, reference } = options;
+  const { client, watches, call, settings, reference } = options;
   const { signal } = call;
   let wake = Promise.withResolvers<void>();
   const sources = openSources(watches, call, { ...settings, discovery: options.discovery }, () => wake.resolve());
@@ -63,8 +61,7 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
   let state: State | undefined;
   let last: Timeline | undefined;
   let isWaiting = false;
-  /** Since when it is in the phase that it is in. */
-  let since = Date.now();
+  let course: Course | undefined;
 
   /** Puts what is different on record. Returns how it ended, if it did. */
   async function take(): Promise<Recorded['ending'] | undefined> {
@@ -85,24 +82,21 @@ export async function recordServe(options: RecorderOptions): Promise<Recorded> {
       denied: [...sight.denied, ...denied],
       log,
     };
-    const at = Date.now();
+    // As the objects have it, and never back.
+    const at = Math.max(client.now(), recording?.instants.at(-1)?.at ?? 0);
     recording ??= begun(object, sight, settings);
     const now = timeline(factsOf(recording, next), at);
+    course = courseAfter(course, now, at);
+    const ending = endingOf(course, at);
     const changes = changesBetween(state, next);
     // Some messages count the minutes: without a change only what they mean is news.
-    if (!changes && coarse(now) === coarse(last)) return endingAt(at);
+    if (!changes && coarse(now) === coarse(last)) return ending;
     const isNews = wordsOf(now) !== wordsOf(last);
     recording = { ...recording, instants: [...recording.instants, { at, ...(changes ?? { objects: [], gone: [] }) }] };
     state = next;
-    if (now.phase !== last?.phase) since = at;
     last = now;
     if (isNews) options.told(recording, now);
-    return endingAt(at);
-  }
-
-  function endingAt(at: number): Recorded['ending'] | undefined {
-    if (last?.phase === 'ready' && at - since >= readyMs) return 'ready';
-    return last?.phase === 'failed' && at - since >= failedMs ? 'failed' : undefined;
+    return ending;
   }
 
   try {

@@ -28,7 +28,7 @@ import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } fro
 
 export interface ServesOptions {
   readonly world: World;
-  readonly client: Pick<KubernetesClient, 'logs'>;
+  readonly client: Pick<KubernetesClient, 'logs' | 'now'>;
   readonly watches: Watches;
   readonly agents: Agents;
   /** The gateway's own. */
@@ -85,7 +85,8 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
   });
   const bytes = downloadedBytes({ pods: speaking, around: world.surroundings, agents, settings, patienceMs, call });
 
-  const tell = createTeller({ gpuResource, scaleUpTimeout });
+  const tell = createTeller({ gpuResource, scaleUpTimeout }, client.now);
+  const onOurClock = (moment: number) => moment - (client.now() - Date.now());
   type Parts = [
     Objects,
     Objects,
@@ -107,7 +108,7 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
       world.surroundings,
       logs,
       bytes,
-      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout))),
+      passed(speaking, pods => pods.flatMap(pod => momentsOf(pod, scaleUpTimeout)).map(onOurClock)),
     ],
     ([objects, servers, events, nodes, karpenter, around, logs, bytes], before) => {
       const told = tell({
@@ -140,14 +141,14 @@ interface Scene {
 }
 
 /** Tells each serve from its own part of the scene, and again only when that part changed or its time came. */
-function createTeller(settings: ServeFacts['settings']): (scene: Scene) => Serves {
+function createTeller(settings: ServeFacts['settings'], clock: () => number): (scene: Scene) => Serves {
   const kept = createKept<Subject, Serve>({
     key: ({ facts }) => facts.object.metadata.name,
     from: ({ facts, moment }) => [...partsOf(facts), moment],
     make: ({ facts, now }) => told(facts, now),
   });
   return scene => {
-    const now = Date.now();
+    const now = clock();
     const subjects = subjectsIn(scene, settings, now);
     const serves = kept(subjects);
     return new Map(subjects.map(({ facts }, at) => [facts.object.metadata.name, serves[at] as Serve]));
@@ -159,11 +160,17 @@ function told(facts: ServeFacts, now: number): Serve {
   const [pod] = 'value' in pods ? pods.value : [];
   const [node] = 'value' in nodes ? nodes.value : [];
   return {
-    timeline: timeline(facts, now),
+    timeline: onClock(timeline(facts, now), Math.round((now - Date.now()) / 1000) * 1000),
     uid: object.metadata.uid ?? '',
     pool: node ? (node.metadata.labels?.[poolLabel] ?? warm) : nominatedPool('value' in events ? events.value : []),
     restarts: pod ? restartsOf(pod) : 0,
   };
+}
+
+/** With what its times are to be compared with, where that is not our clock: in whole seconds, as its times are. */
+function onClock(told: Timeline, aheadMs: number): Timeline {
+  if (aheadMs === 0) return told;
+  return { ...told, steps: told.steps.map(step => (step.state === 'inProgress' ? { ...step, aheadMs } : step)) };
 }
 
 /** Of the nodes that Karpenter started. */

@@ -41,14 +41,15 @@ export function createUnloads({ place, world, client, inventory }: Options) {
       const meant = new Set(meantBy(served, reference).map(({ name }) => name));
       const going = objects.filter(({ metadata }) => meant.has(metadata.name));
       const { namespace } = around.settings;
-      return { serving: going.map(object => servedAlone(object, around, place)), namespace };
+      return {
+        serving: going.map(object => servedAlone(object, around, place)),
+        objects: going.map(({ metadata: { name, uid = '' } }) => ({ namespace, name, uid })),
+      };
     },
 
-    async unserve(call: Call, { serving }: UnservePlan): Promise<Unserved> {
-      const { settings, served } = await readValue(world.surroundings, call);
-      const ended = await Promise.allSettled(
-        serving.map(({ resource = '' }) => remove(call, resource, settings.namespace)),
-      );
+    async unserve(call: Call, { serving, objects }: UnservePlan): Promise<Unserved> {
+      const { served } = await readValue(world.surroundings, call);
+      const ended = await Promise.allSettled(objects.map(object => remove(call, object)));
       const gone = serving.filter((_, at) => ended[at]?.status === 'fulfilled');
       const names = gone.map(({ resource = '' }) => resource);
       const failures = ended.flatMap((each, at) =>
@@ -66,9 +67,9 @@ export function createUnloads({ place, world, client, inventory }: Options) {
     },
   };
 
-  async function remove(call: Call, name: string, namespace: string): Promise<void> {
+  async function remove(call: Call, { namespace, name, uid }: UnservePlan['objects'][number]): Promise<void> {
     try {
-      await client.remove(call, llmInferenceServices, name, namespace, undefined, 'Foreground');
+      await client.remove(call, llmInferenceServices, name, namespace, { uid }, 'Foreground');
     } catch (error) {
       if (!(await isGoing(call, name, namespace, error))) throw error;
     }
