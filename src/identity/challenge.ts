@@ -47,7 +47,7 @@ export function refusalAnswer({ reason, message }: Refusal, baseUrl: string, res
 }
 
 /** What can stand in a quoted string of a header: one line of ASCII, and no endless one. */
-export const inQuotes = (text: string): string =>
+const inQuotes = (text: string): string =>
   (text.length > 1_024 ? `${text.slice(0, 1_024)}...` : text)
     .replace(/[\r\n\t]+/g, ' ')
     .replace(/[^\x20-\x7e]/g, '?')

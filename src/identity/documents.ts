@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import https, { type RequestOptions } from 'node:https';
 import { getCACertificates } from 'node:tls';
-import { Agent, request } from 'undici';
 import { addressProblem, literalAddress, lookupUnder } from './addresses.ts';
 
 /** How the documents of an identity provider are read. */
@@ -28,15 +30,12 @@ export async function readDocument(url: string, { ca, allowPrivate }: Reading): 
   const literal = literalAddress(target);
   const problem = literal && addressProblem(literal, rule);
   if (problem) throw failed(problem);
-  const trusted = ca === '' ? {} : { ca: [...getCACertificates('default'), ca] };
-  // Two documents in ten minutes: no connection is kept for them.
-  const agent = new Agent({ pipelining: 0, connect: { lookup: lookupUnder(rule), ...trusted } });
   try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const headers = { accept: 'application/json' };
-    const { statusCode, body } = await request(target, { dispatcher: agent, signal, headers });
-    if (statusCode !== 200) throw failed(`answers ${statusCode}`);
-    const text = await readText(body);
+    const { status, text } = await get(target, {
+      lookup: lookupUnder(rule),
+      ...(ca !== '' && { ca: [...getCACertificates('default'), ca] }),
+    });
+    if (status !== 200) throw failed(`answers ${status}`);
     if (text === undefined) throw failed(`answers more than ${maxBytes} bytes`);
     try {
       return JSON.parse(text);
@@ -46,11 +45,27 @@ export async function readDocument(url: string, { ca, allowPrivate }: Reading): 
   } catch (error) {
     if (error instanceof Error && error.message.startsWith(url)) throw error;
     const { name, message } = error as Error;
-    throw failed(name === 'TimeoutError' ? `no answer within ${timeoutMs / 1000} s` : message, error);
-  } finally {
-    void agent.destroy();
+    throw failed(isTimeout(error) ? `no answer within ${timeoutMs / 1000} s` : message || name, error);
   }
 }
+
+/** `text` is undefined when there is too much of it. The connection is not kept: these are two documents in ten minutes. */
+async function get(url: URL, options: RequestOptions): Promise<{ status: number; text: string | undefined }> {
+  const ask = url.protocol === 'https:' ? https : http;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const req = ask.get(url, { ...options, agent: false, signal, headers: { accept: 'application/json' } });
+  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  try {
+    const status = res.statusCode ?? 0;
+    return { status, text: status === 200 ? await readText(res) : '' };
+  } finally {
+    req.destroy();
+  }
+}
+
+const isTimeout = (error: unknown) =>
+  error instanceof Error &&
+  (error.name === 'TimeoutError' || (error.cause as Error | undefined)?.name === 'TimeoutError');
 
 /** Undefined when there is too much of it. */
 async function readText(body: AsyncIterable<Buffer>): Promise<string | undefined> {

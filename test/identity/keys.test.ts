@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { mock, type TestContext, test } from 'node:test';
 import type { Verdict } from '../../src/identity/identity.ts';
 import { createKey, type SigningKey } from '../support/issuer.ts';
-import { eventually, send } from '../support/server.ts';
-import { bearer, serveLab, startLab } from './lab.ts';
+import { eventually } from '../support/server.ts';
+import { startLab } from './lab.ts';
 
 const minute = 60_000;
 const began = Date.UTC(2030, 0, 1);
@@ -72,46 +72,6 @@ test('12: a key that was withdrawn is refused once the kept keys are ten minutes
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ jti: '1' }, { key: old }))), 'accepted');
   pass(minute);
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ jti: '2' }, { key: old }))), 'signature');
-});
-
-test('13: without keys at the start the process is up, not ready, answers 503, and recovers by itself', async t => {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  t.after(() => mock.timers.reset());
-  await using lab = await serveLab({
-    early: true,
-    prepare: issuer => {
-      issuer.script.keys = (_req, res) => void res.writeHead(500).end();
-    },
-  });
-  const { url, graphqlUrl } = lab.server;
-  const failed = () => lab.logged.filter(line => line.includes('cannot be read')).length;
-  await eventually(() => failed() === 1, 'the first try has failed');
-  const headers = bearer(await lab.issuer.token());
-  assert.equal((await send(`${url}/healthz`)).status, 200);
-  const ready = await send(`${url}/readyz`);
-  assert.equal(ready.status, 503);
-  assert.match(ready.text, /\/keys: answers 500/);
-  for (const init of [{}, { headers }]) {
-    for (const [target, body] of [
-      [`${url}/api/v1/backends`, undefined],
-      [graphqlUrl, { query: '{ __typename }' }],
-      [`${url}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
-    ] as const) {
-      const answer = await send(target, body, init);
-      assert.equal(answer.status, 503, target);
-      assert.equal(answer.headers.get('retry-after'), '5');
-      assert.equal(answer.json.error, 'temporarily_unavailable');
-    }
-  }
-  mock.timers.tick(1_000);
-  await eventually(() => failed() === 2, 'the second try has failed');
-  mock.timers.tick(1_000);
-  assert.equal(failed(), 2, 'the pause grows');
-  delete lab.issuer.script.keys;
-  mock.timers.tick(1_000);
-  await eventually(() => lab.identity.waiting() === undefined, 'the keys are read');
-  assert.equal((await send(`${url}/readyz`)).status, 200);
-  assert.equal((await send(`${url}/api/v1/backends`, undefined, { headers })).status, 200);
 });
 
 test('14: while the provider is down, known keys are good for an hour, and then no longer', async t => {
