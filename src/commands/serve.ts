@@ -77,7 +77,7 @@ export async function serve(
   };
   const oauth = oauthOf(settings.oauth);
   const identity = oauth && createIdentity(oauth, log);
-  const metrics = settings.metricsListen && createMetrics(gateway);
+  const metrics = settings.metricsListen && createMetrics(gateway, identity);
   const server = createGatewayServer({
     gateway,
     schema,

@@ -2,6 +2,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Identity } from '../identity/identity.ts';
+import type { KeysState } from '../identity/keys.ts';
 import type { Gateway } from '../resolvers/builder.ts';
 import type { GroupHooks } from './graphql/groups.ts';
 import { listen } from './listen.ts';
@@ -20,7 +22,7 @@ const prefix = 'model_manager_';
 const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
 
 /** Base units, bounded labels: no user, model, path or error text ever becomes one. */
-export function createMetrics(gateway: Gateway): Metrics {
+export function createMetrics(gateway: Gateway, identity?: Identity): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const registers = [register];
@@ -98,6 +100,30 @@ export function createMetrics(gateway: Gateway): Metrics {
       for (const { backend, type, phase } of gateway.jobs.store.list()) this.inc({ backend, type, phase });
     },
   });
+
+  if (identity) {
+    const ofKeys = (name: string, help: string, read: (state: KeysState) => number | undefined) =>
+      new Gauge({
+        name: `${prefix}identity_${name}`,
+        help,
+        registers,
+        collect() {
+          const value = read(identity.keys());
+          if (value === undefined) this.remove();
+          else this.set(value);
+        },
+      });
+    ofKeys(
+      'provider_up',
+      'Whether the keys of the identity provider could be read when that was last tried; absent before.',
+      ({ up }) => (up === undefined ? undefined : Number(up)),
+    );
+    ofKeys(
+      'keys_age_seconds',
+      'Since they were read; they are read again for a token that comes when they are ten minutes old.',
+      ({ age }) => (age === undefined ? undefined : age / 1000),
+    );
+  }
 
   return {
     onRequest(surface, method, res) {

@@ -9,7 +9,7 @@ import type { Caller } from '../call.ts';
 import type { OauthSettings } from '../config/oauth.ts';
 import { ConfigError } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
-import { createKeys, unavailable } from './keys.ts';
+import { createKeys, type KeysState, unavailable } from './keys.ts';
 import { keyReader } from './provider.ts';
 import { type Claims, type Refusal, verify } from './token.ts';
 
@@ -28,8 +28,8 @@ export interface Identity {
   check(token: string | undefined): Promise<Verdict>;
   /** Why no token can be checked at present; undefined when they can. */
   waiting(): string | undefined;
-  /** Milliseconds since the keys of the provider were read; undefined when they never were. */
-  keysAge(): number | undefined;
+  /** How the keys of the provider are: for metrics. */
+  keys(): KeysState;
   stop(): void;
 }
 
@@ -70,7 +70,7 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
       return { person };
     },
     waiting: () => keys.problem(),
-    keysAge: () => keys.age(),
+    keys: keys.state,
     stop: () => keys.stop(),
   };
 }

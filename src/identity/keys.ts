@@ -16,6 +16,13 @@ export interface KeysOptions {
   readonly now?: () => number;
 }
 
+export interface KeysState {
+  /** Whether they could be read when that was last tried; undefined before it was. */
+  readonly up: boolean | undefined;
+  /** Milliseconds since they were read; undefined when they never were. */
+  readonly age: number | undefined;
+}
+
 /** The keys of an identity provider, as new as they have to be. */
 export interface Keys {
   /**
@@ -25,8 +32,8 @@ export interface Keys {
   find(header?: JWTHeaderParameters, token?: FlattenedJWSInput): Promise<CryptoKey>;
   /** Why no token can be checked at present; undefined when they can. */
   problem(): string | undefined;
-  /** Milliseconds since they were read; undefined when they never were. */
-  age(): number | undefined;
+  /** How they are: for metrics. */
+  state(): KeysState;
   /** Nothing is read any more. */
   stop(): void;
 }
@@ -98,7 +105,10 @@ export function createKeys({ load, log, now = Date.now }: KeysOptions): Keys {
       if (held === undefined) return failure ?? 'the keys of the identity provider are not read yet';
       return isOlderThan(staleMs) ? failure : undefined;
     },
-    age: () => held && now() - held.at,
+    state: () => ({
+      up: held === undefined && failure === undefined ? undefined : failure === undefined,
+      age: held && now() - held.at,
+    }),
     stop() {
       stopped = true;
       clearTimeout(retry);

@@ -63,7 +63,7 @@ test('graphql-ws comes again by itself when its token expires, with the next one
   await using lab = await serveLab({ gateway: gateway() });
   const given: string[] = [];
   const codes: number[] = [];
-  await using client = createClient({
+  const client = createClient({
     url: lab.server.socketUrl,
     webSocketImpl: WebSocket,
     retryWait: () => Promise.resolve(),
@@ -76,6 +76,8 @@ test('graphql-ws comes again by itself when its token expires, with the next one
     },
     on: { closed: event => codes.push((event as { code: number }).code) },
   });
+  // Before the server goes: it would come again.
+  await using _ = { [Symbol.asyncDispose]: async () => client.dispose() };
   const states = createInbox<unknown>();
   client.subscribe(
     { query: textOf('watchJobs') },
@@ -92,7 +94,7 @@ test('graphql-ws comes again by itself when its token expires, with the next one
 test('graphql-ws gives up on a token that will never be good', async () => {
   await using lab = await serveLab({ gateway: gateway() });
   let connected = 0;
-  await using client = createClient({
+  const client = createClient({
     url: lab.server.socketUrl,
     webSocketImpl: WebSocket,
     retryWait: () => Promise.resolve(),
@@ -101,6 +103,8 @@ test('graphql-ws gives up on a token that will never be good', async () => {
       return { Authorization: `Bearer ${await lab.issuer.token({ aud: 'other' })}` };
     },
   });
+  // Before the server goes: it would come again.
+  await using _ = { [Symbol.asyncDispose]: async () => client.dispose() };
   const failed = new Promise<unknown>(resolve => {
     client.subscribe({ query: textOf('watchJobs') }, { next() {}, error: resolve, complete() {} });
   });

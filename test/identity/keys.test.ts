@@ -82,8 +82,10 @@ test('14: while the provider is down, known keys are good for an hour, and then 
   lab.issuer.script.discovery = lab.issuer.script.keys = (_req, res) => void res.destroy();
   const failed = () => lab.logged.filter(line => line.includes('cannot be read')).length;
   pass(11 * minute);
+  assert.deepEqual(lab.identity.keys(), { up: true, age: 11 * minute });
   assert.equal(await check(), 'accepted');
   assert.equal(failed(), 1);
+  assert.deepEqual(lab.identity.keys(), { up: false, age: 11 * minute });
   pass(45 * minute);
   mock.timers.tick(1_000);
   await eventually(() => failed() === 2, 'it has tried again');
