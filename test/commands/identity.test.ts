@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -12,6 +11,7 @@ import { pino } from 'pino';
 import { serve } from '../../src/commands/serve.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { ConfigError } from '../../src/config/settings.ts';
+import { issueCertificates } from '../../src/demo/cluster/http/certificate.ts';
 import { startIssuer } from '../support/issuer.ts';
 import { send } from '../support/server.ts';
 
@@ -73,17 +73,12 @@ test('the start says in one line who may come in', async t => {
 test('a provider behind a private authority is trusted by its certificate, and by nothing else', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'identity-'));
   t.after(() => rmSync(folder, { recursive: true }));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'ca.pem')];
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
-      ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert],
-    ],
-    { stdio: 'ignore' },
-  );
+  const [ca, none] = [join(folder, 'ca.pem'), join(folder, 'key.pem')];
+  const certificates = issueCertificates();
+  writeFileSync(ca, certificates.ca);
+  writeFileSync(none, certificates.key);
   await using issuer = await startIssuer();
-  const https = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (req, res) => {
+  const https = createServer(certificates, (req, res) => {
     if (req.url === '/keys') return void res.end(JSON.stringify({ keys: issuer.keys.map(({ jwk }) => jwk) }));
     res.end(JSON.stringify({ issuer: url, jwks_uri: `${url}/keys` }));
   });
@@ -92,16 +87,16 @@ test('a provider behind a private authority is trusted by its certificate, and b
   const url = `https://localhost:${(https.address() as AddressInfo).port}`;
   const headers = { authorization: `Bearer ${await issuer.token({ iss: url })}` };
 
-  const trusting = await start(t, ...local, ...oauth(url), '--dex-ca-file', cert);
+  const trusting = await start(t, ...local, ...oauth(url), '--dex-ca-file', ca);
   const doubting = await start(t, ...local, ...oauth(url));
-  assert.match((await ready(doubting.url)).text, /self-signed certificate/);
+  assert.match((await ready(doubting.url)).text, /unable to verify the first certificate|self-signed certificate/);
   assert.equal((await send(`${doubting.url}/api/v1/jobs`, undefined, { headers })).status, 503);
   assert.equal((await ready(trusting.url)).text, 'ok');
   assert.equal((await send(`${trusting.url}/api/v1/jobs`, undefined, { headers })).status, 200);
 
   for (const [file, expected] of [
     [join(folder, 'none.pem'), /--dex-ca-file cannot be read: ENOENT/],
-    [key, /has no certificate/],
+    [none, /has no certificate/],
   ] as const) {
     await assert.rejects(start(t, ...local, ...oauth(url), '--dex-ca-file', file), error => {
       assert.ok(error instanceof ConfigError);
