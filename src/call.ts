@@ -1,11 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
-/** Who is calling. `scope` separates what callers may see: answers are shared only within one scope. */
+/** Who is calling. */
 export interface Caller {
-  /** Email or subject; `service-account` where identity is off. */
+  /** Email or subject; `service-account` where identity is off. For people: two may have the same. */
   readonly name: string;
   readonly anonymous: boolean;
+  /** The one key of this person, whatever token they come with: issuer and subject. Absent where identity is off. */
+  readonly subject?: string | undefined;
+  /**
+   * Separates what callers may see: answers are shared only within one scope. '' is what the gateway itself may see, and
+   * so everybody whose work it does with its own identity.
+   */
   readonly scope: string;
   /**
    * The token that this caller's work at a Kubernetes API server is done with; absent where the gateway's own identity does
@@ -48,7 +54,7 @@ export interface CallOptions {
 
 /** Whom limits count: the caller, or the address while nobody has signed in. */
 export const clientOf = ({ caller, address }: Call): string =>
-  caller.anonymous ? `address ${address}` : `caller ${caller.scope}`;
+  caller.anonymous ? `address ${address}` : `caller ${caller.subject}`;
 
 export function createCall({
   caller = anonymous,

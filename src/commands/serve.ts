@@ -8,12 +8,14 @@ import { createDriver, registeredDriver } from '../backends/drivers.ts';
 import { createRegistry, type Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import { introspectionOf } from '../config/interfaces.ts';
+import { oauthOf } from '../config/oauth.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
+import { createIdentity, type Identity } from '../identity/identity.ts';
 import { createJobs } from '../jobs/runner.ts';
 import { createMemoryStore } from '../jobs/store.ts';
 import type { Access } from '../kubernetes/access.ts';
@@ -76,13 +78,16 @@ export async function serve(
     build: readBuild(env),
     tools: toolNamesOf(operations),
   };
-  const metrics = settings.metricsListen && createMetrics(gateway, audit);
+  const oauth = oauthOf(settings.oauth);
+  const identity = oauth && createIdentity(oauth, log);
+  const metrics = settings.metricsListen && createMetrics(gateway, { audit, identity });
   const server = createGatewayServer({
     gateway,
     schema,
     operations,
     log,
     metrics,
+    identity,
     openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
     limits: settings.limits,
@@ -101,6 +106,7 @@ export async function serve(
   const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
   const url = await by('--listen', server.listen(listen)).catch(error => {
     measured?.close();
+    identity?.stop();
     stopFollowing();
     throw error;
   });
@@ -110,11 +116,7 @@ export async function serve(
   if (names.length === 0 && !connected.documents) {
     log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
   }
-  if (!isLoopbackHost(settings.listen.host)) {
-    log.warn(
-      'nobody has to sign in: whoever reaches this port may do everything; --listen 127.0.0.1:8080 keeps others out',
-    );
-  }
+  sayWhoMayCome(identity, settings, log);
 
   return {
     url,
@@ -129,6 +131,22 @@ export async function serve(
       log.info('model-manager has stopped');
     },
   };
+}
+
+/** One line on who may come in, and as whom their work is done. */
+function sayWhoMayCome(identity: Identity | undefined, { listen }: ServeSettings, log: Logger): void {
+  if (identity) {
+    const { issuer, audiences } = identity.settings;
+    log.info({ identity: 'oauth', issuer, audiences }, 'callers sign in; the work is done as the gateway itself');
+  } else if (isLoopbackHost(listen.host)) {
+    log.info({ identity: 'anonymous' }, 'nobody has to sign in; only this machine reaches this port');
+  } else {
+    log.warn(
+      { identity: 'anonymous' },
+      'nobody has to sign in: whoever reaches this port may do everything; --listen 127.0.0.1:8080 keeps others out, ' +
+        '--enable-oauth asks for a token',
+    );
+  }
 }
 
 /** What a gateway that just started waits for before it is sent requests; after a while it works with what it has. */

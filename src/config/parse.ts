@@ -4,6 +4,7 @@ import type { BackendKind } from '../domain.ts';
 import { type CacheAgentSettings, cacheAgentSettings } from './cacheAgent.ts';
 import { kserveFlags } from './kserve.ts';
 import { limitSettings } from './limits.ts';
+import { oauthFlags, oauthProblems, oauthWarnings } from './oauth.ts';
 import { allSettings, ConfigError, isSwitch, type ServeSettings, type Setting, serveSettings } from './settings.ts';
 import { type ListenAddress, nearest, quote } from './values.ts';
 
@@ -33,6 +34,7 @@ export function parseServe(
   const values: unknown = {
     ...valuesOf(serveSettings),
     kserve: valuesOf(kserveFlags),
+    oauth: valuesOf(oauthFlags),
     limits: valuesOf(limitSettings),
   };
   // Every key of the table was read with its own check.
@@ -53,6 +55,9 @@ export function parseServe(
   if (sameAddress(settings.listen, settings.metricsListen)) {
     problems.push('--metrics-listen is the address of --listen; give the metrics a port of their own, such as :9464');
   }
+
+  problems.push(...oauthProblems(settings.oauth));
+  warnings.push(...oauthWarnings(settings.oauth));
 
   // Once each: a cluster of short flags such as -123 is one word, but parsed as three.
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);

@@ -8,6 +8,7 @@ import type { BackendKind } from '../domain.ts';
 import { type InterfaceSettings, interfaceSettings } from './interfaces.ts';
 import { type KserveFlags, kserveFlags } from './kserve.ts';
 import { type Limits, limitSettings } from './limits.ts';
+import { type OauthFlags, oauthFlags } from './oauth.ts';
 import {
   address,
   apiVersion,
@@ -62,6 +63,7 @@ export interface ServeSettings extends InterfaceSettings {
   readonly disableWiring: boolean;
   /** Milliseconds; 0 = off. */
   readonly reconcileInterval: number;
+  readonly oauth: OauthFlags;
   readonly logFormat: LogFormat;
   /** `-` is standard output; empty: entries are in the log only. */
   readonly auditLog: string;
@@ -94,6 +96,7 @@ export const settingGroups = [
   'Kubernetes',
   'Agents',
   'Server',
+  'Identity',
   'Interfaces',
   'Limits',
   'Models and jobs',
@@ -105,9 +108,9 @@ export const isSwitch = (setting: Setting) => setting.kind.placeholder === '';
 /** Not checked as an endpoint: it is passed on to agents, who may have spellings of their own. */
 const agentHost: Kind<string> = { ...text, placeholder: 'URL' };
 
-/** Every setting but those of KServe and the limits, which are many and have tables of their own. */
+/** Every setting but those of KServe, identity and the limits, which are many and have tables of their own. */
 export const serveSettings: {
-  readonly [Name in keyof Omit<ServeSettings, 'kserve' | 'limits'>]: Setting<ServeSettings[Name]>;
+  readonly [Name in keyof Omit<ServeSettings, 'kserve' | 'oauth' | 'limits'>]: Setting<ServeSettings[Name]>;
 } = {
   discover: {
     group: 'Backends',
@@ -352,7 +355,7 @@ export const serveSettings: {
 
 /** Every setting, in the order people read them. */
 export const allSettings: readonly Setting[] = settingGroups.flatMap(group =>
-  [serveSettings, kserveFlags, limitSettings]
+  [serveSettings, kserveFlags, oauthFlags, limitSettings]
     .flatMap(table => Object.values<Setting>(table))
     .filter(setting => setting.group === group),
 );

@@ -3,6 +3,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { AuditFile } from '../audit/file.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Identity } from '../identity/identity.ts';
+import type { KeysState } from '../identity/keys.ts';
+import { type TokenProblem, tokenProblems } from '../identity/token.ts';
 import type { Gateway } from '../resolvers/builder.ts';
 import type { GroupHooks } from './graphql/groups.ts';
 import { listen } from './listen.ts';
@@ -13,9 +16,16 @@ export interface Metrics {
   onRequest(surface: string, method: string, res: ServerResponse): void;
   onToolCall(tool: string, code: ErrorCode | undefined, seconds: number): void;
   readonly onRefused: OnRefused;
+  onTokenRefused(problem: TokenProblem): void;
   readonly groupHooks: GroupHooks;
   /** Serves `/metrics` on an address of its own. Resolves to how to close it. */
   serve(address: ListenAddress): Promise<{ close(): void }>;
+}
+
+/** What the metrics are read from, where there is any. */
+interface Measured {
+  readonly audit?: Pick<AuditFile, 'lost'> | undefined;
+  readonly identity?: Identity | undefined;
 }
 
 const prefix = 'model_manager_';
@@ -23,7 +33,7 @@ const prefix = 'model_manager_';
 const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
 
 /** Base units, bounded labels: no user, model, path or error text ever becomes one. */
-export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>): Metrics {
+export function createMetrics(gateway: Gateway, { audit, identity }: Measured = {}): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const registers = [register];
@@ -96,6 +106,13 @@ export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>)
     registers,
   });
   for (const reason of refusalReasons) refusals.inc({ reason }, 0);
+  const tokenRefusals = new Counter({
+    name: `${prefix}identity_refusals_total`,
+    help: 'Requests and WebSockets whose token was not taken, by why.',
+    labelNames: ['reason'],
+    registers,
+  });
+  if (identity) for (const reason of tokenProblems) tokenRefusals.inc({ reason }, 0);
   new Gauge({
     name: `${prefix}backend_up`,
     help: 'Whether a backend was healthy when last looked at; absent before the first look.',
@@ -120,6 +137,30 @@ export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>)
     },
   });
 
+  if (identity) {
+    const ofKeys = (name: string, help: string, read: (state: KeysState) => number | undefined) =>
+      new Gauge({
+        name: `${prefix}identity_${name}`,
+        help,
+        registers,
+        collect() {
+          const value = read(identity.keys());
+          if (value === undefined) this.remove();
+          else this.set(value);
+        },
+      });
+    ofKeys(
+      'provider_up',
+      'Whether the keys of the identity provider could be read when that was last tried; absent before.',
+      ({ up }) => (up === undefined ? undefined : Number(up)),
+    );
+    ofKeys(
+      'keys_age_seconds',
+      'Since they were read; they are read again for a token that comes when they are ten minutes old.',
+      ({ age }) => (age === undefined ? undefined : age / 1000),
+    );
+  }
+
   return {
     onRequest(surface, method, res) {
       const end = durations.startTimer({ surface });
@@ -133,6 +174,7 @@ export function createMetrics(gateway: Gateway, audit?: Pick<AuditFile, 'lost'>)
       toolDurations.observe({ tool }, seconds);
     },
     onRefused: reason => refusals.inc({ reason }),
+    onTokenRefused: reason => tokenRefusals.inc({ reason }),
     groupHooks: {
       onMember: (field, change) => subscriptions.inc({ field }, change),
       onEvent: () => events.inc(),

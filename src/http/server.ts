@@ -4,19 +4,21 @@ import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Face } from '../audit/entry.ts';
-import { type Call, createCall } from '../call.ts';
+import { type Call, type Caller, createCall } from '../call.ts';
 import type { Limits } from '../config/limits.ts';
 import type { ListenAddress } from '../config/values.ts';
+import type { Identity, Person } from '../identity/identity.ts';
 import { createMcp } from '../mcp/index.ts';
 import type { Operation } from '../operations/load.ts';
 import { createRun } from '../operations/run.ts';
 import type { Context, Gateway } from '../resolvers/builder.ts';
 import { createRest, type RestResponse, bodyLimit as restBodyLimit, textResponse } from '../rest-compat/respond.ts';
+import { createAdmission, isOpen } from './admission.ts';
 import { bodyOf, noBody, readBody } from './body.ts';
 import { connectionsOf, refuseBroken } from './connections.ts';
 import { createEngine } from './graphql/engine.ts';
 import { createGroups } from './graphql/groups.ts';
-import { createGraphql } from './graphql/handler.ts';
+import { createGraphql, wantsPage } from './graphql/handler.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
 import {
@@ -48,6 +50,8 @@ export interface ServerOptions {
   readonly allowedOrigins: readonly string[];
   /** Path of the MCP endpoint; undefined when it is off. */
   readonly mcpPath: string | undefined;
+  /** Who has to sign in, and how; undefined where nobody has to. */
+  readonly identity?: Identity | undefined;
   readonly metrics?: Metrics | undefined;
   /** What the gateway waits for before it is ready; undefined when for nothing (any more). */
   readonly waiting?: (() => string | undefined) | undefined;
@@ -74,14 +78,17 @@ interface Exchange {
   readonly res: ServerResponse;
   readonly path: string;
   readonly query: string;
+  /** Whose it is; undefined where nobody has to sign in. */
+  readonly person: Person | undefined;
   call(timeoutMs?: number): Call;
+  as(person: Person): Exchange;
 }
 
 /** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { gateway, schema, operations, log, metrics, limits, allowedOrigins } = options;
+  const { gateway, schema, operations, log, metrics, limits, allowedOrigins, identity } = options;
   const onRefused = metrics?.onRefused;
-  const admit = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
+  const admitMutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
   const run = createRun(schema, operations);
   const contextFor =
     (face: Face) =>
@@ -91,30 +98,41 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     operations,
     run,
     contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }),
-    admit,
+    admit: admitMutations,
   });
   const mcp = createMcp({
     operations,
     run,
     contextFor: contextFor('mcp'),
     build: gateway.build,
-    admit,
+    admit: admitMutations,
     onCall: metrics?.onToolCall,
   });
   const engine = createEngine(schema, operations, { limits, introspection: options.introspection, onRefused });
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call }) => forGraphql(createCall({ caller: call.caller, log })),
+    ({ call }) => forGraphql(createCall({ ...(call.caller.scope !== '' && { caller: call.caller }), log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();
-  const graphql = createGraphql({ engine, groups, streams, operations, graphiql: options.graphiql, admit });
+  const graphql = createGraphql({
+    engine,
+    groups,
+    streams,
+    operations,
+    graphiql: options.graphiql,
+    asksToken: identity !== undefined,
+    admit: admitMutations,
+  });
+  const admission =
+    identity && createAdmission({ identity, mcpPath: options.mcpPath, log, onRefused: metrics?.onTokenRefused });
   const sockets = createWebSockets({
     engine,
     groups,
-    contextFor: (type, signal, address) => forGraphql(createCall({ address, log, signal, timeoutMs: timeoutOf(type) })),
-    admit,
+    contextFor: (type, signal, peer) => forGraphql(createCall({ ...peer, log, signal, timeoutMs: timeoutOf(type) })),
+    signIn: admission?.admitSocket,
+    admit: admitMutations,
     limits,
     onRefused,
     log,
@@ -124,11 +142,29 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   let isLocal = false;
 
   function readiness(): RestResponse {
-    const waiting = stopping ? 'stopping' : options.waiting?.();
+    const waiting = stopping ? 'stopping' : (identity?.waiting() ?? options.waiting?.());
     return waiting === undefined ? textResponse(200, 'ok') : textResponse(503, waiting);
   }
 
-  async function handle({ req, res, path, query, call }: Exchange): Promise<void> {
+  /** Asks who it is before any face sees the request. */
+  async function admit(exchange: Exchange): Promise<void> {
+    const { req, res, path } = exchange;
+    if (!admission) return handle(exchange);
+    const document = admission.document(req.method, path);
+    if (document) return send(req, res, document);
+    if (isOpen(path) || isWithoutToken(req, path)) return handle(exchange);
+    const admitted = await admission.admit(req, path);
+    if ('answer' in admitted) return send(req, res, admitted.answer);
+    return handle(exchange.as(admitted.person));
+  }
+
+  /** The page that asks for a token, and the end of sessions that there are none of: clients send no token with it. */
+  const isWithoutToken = (req: IncomingMessage, path: string) =>
+    (path === graphqlPath && options.graphiql && wantsPage(req)) ||
+    (path === options.mcpPath && req.method === 'DELETE');
+
+  async function handle(exchange: Exchange): Promise<void> {
+    const { req, res, path, query, call } = exchange;
     switch (path) {
       case '/':
         // A person who follows the URL of the log; to programs the root is an unknown path like others.
@@ -147,7 +183,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
           body: options.openApi,
         });
       case graphqlPath:
-        return handleGraphql(req, res, call);
+        return handleGraphql(exchange);
       case options.mcpPath:
         return handleMcp(req, res, call);
     }
@@ -167,7 +203,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     send(req, res, await rest.respond(match, request, call(isMutation ? undefined : readMs)));
   }
 
-  async function handleGraphql(req: IncomingMessage, res: ServerResponse, call: Exchange['call']): Promise<void> {
+  async function handleGraphql({ req, res, person, call }: Exchange): Promise<void> {
     // A link that leads a person to the page may be anywhere; a question may not.
     if (
       isForeignOrigin(req, allowedOrigins) ||
@@ -181,6 +217,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       req,
       res,
       body: body.text,
+      until: person?.expiresAt,
       contextFor: type => forGraphql(call(timeoutOf(type))),
     });
   }
@@ -212,7 +249,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       return send(req, res, textResponse(403, 'this server only answers to local names, such as localhost'));
     }
     if (allowOrigin(req, res, allowedOrigins)) return;
-    handle(exchange).catch(error => fail(error, exchange));
+    admit(exchange).catch(error => fail(error, exchange));
   });
   /** Connections on which nobody has asked anything: the server does not count them as idle, and would wait for them. */
   const speechless = new Set<Socket>();
@@ -262,6 +299,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
         sockets.terminate();
       }, graceMs);
       for (const socket of speechless) socket.destroy();
+      identity?.stop();
       // Streams and sockets first: what they say at the end is that we go, not that there is nothing more to tell.
       streams.close();
       const socketsClosed = sockets.close();
@@ -291,6 +329,9 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     if (!res.writableFinished) gone.abort(new DOMException('the client has left', 'AbortError'));
   });
   res.setHeader('x-request-id', requestId);
+  const address = networkOf(req.socket.remoteAddress);
+  const callAs = (caller?: Caller) => (timeoutMs?: number) =>
+    createCall({ ...(caller && { caller }), address, requestId, log, signal: gone.signal, timeoutMs });
   const url = req.url ?? '/';
   const mark = url.indexOf('?');
   return {
@@ -298,8 +339,11 @@ function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger):
     res,
     path: mark < 0 ? url : url.slice(0, mark),
     query: mark < 0 ? '' : url.slice(mark + 1),
-    call: timeoutMs =>
-      createCall({ address: networkOf(req.socket.remoteAddress), requestId, log, signal: gone.signal, timeoutMs }),
+    person: undefined,
+    call: callAs(),
+    as(person) {
+      return { ...this, person, call: callAs(person.caller) };
+    },
   };
 }
 

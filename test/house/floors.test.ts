@@ -14,7 +14,7 @@ const floors = [
   ['backends'],
   ['jobs', 'wiring'],
   ['drivers'],
-  ['kubernetes'],
+  ['kubernetes', 'identity'],
   ['live'],
   ['log'],
   ['audit'],

@@ -347,7 +347,7 @@ describe('--audit-log', () => {
       [error?.level, error?.msg],
       ['error', 'an audit entry is in the log only: it cannot be written to --audit-log'],
     );
-    const metrics = await createMetrics(testGateway(), full)
+    const metrics = await createMetrics(testGateway(), { audit: full })
       .serve({ host: '127.0.0.1', port: 0 })
       .catch(error => error);
     assert.ok('close' in metrics);

@@ -117,15 +117,19 @@ test('check 41: a caller who is signed in has 16 sockets; the 17th is told 1013,
   const refused: RefusalReason[] = [];
   const gateway = testGateway();
   const engine = createEngine(schema, []);
-  let name = 'a';
+  let subject = 'a';
   const sockets = createWebSockets({
     engine,
     groups: createGroups(engine, context => context),
-    contextFor: (_type, signal) => ({
+    contextFor: (_type, signal, peer) => ({
       gateway,
       face: 'graphql' as const,
-      call: createCall({ log: silent, signal, caller: { name, anonymous: false, scope: name } }),
+      call: createCall({ ...peer, log: silent, signal }),
     }),
+    signIn: async () => {
+      const caller = { name: 'the same name', anonymous: false, subject, scope: '' };
+      return { person: { caller, expiresAt: Date.now() + 600_000 } };
+    },
     admit() {},
     limits: defaultLimits,
     onRefused: reason => void refused.push(reason),
@@ -144,9 +148,9 @@ test('check 41: a caller who is signed in has 16 sockets; the 17th is told 1013,
   more.send({ type: 'connection_init' });
   assert.equal((await within(more.closed, 'the close')).code, 1013);
   assert.deepEqual(refused, ['sockets_per_caller']);
-  name = 'b';
+  subject = 'b';
   await open();
-  name = 'a';
+  subject = 'a';
   own[0]?.send({ type: 'ping' });
   assert.equal((await own[0]?.next())?.type, 'pong');
   own[0]?.raw.close();

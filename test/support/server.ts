@@ -8,6 +8,7 @@ import { defaultLimits, type Limits } from '../../src/config/limits.ts';
 import type { Metrics } from '../../src/http/metrics.ts';
 import type { RefusalReason } from '../../src/http/refusals.ts';
 import { createGatewayServer } from '../../src/http/server.ts';
+import type { Identity } from '../../src/identity/identity.ts';
 import { toolNamesOf } from '../../src/mcp/index.ts';
 import { loadOperations, type Operation } from '../../src/operations/load.ts';
 import type { Gateway } from '../../src/resolvers/builder.ts';
@@ -75,6 +76,8 @@ export interface ServerSetup {
   readonly schema?: GraphQLSchema;
   readonly operations?: readonly Operation[];
   readonly graphiql?: boolean;
+  /** Where everybody has to sign in. */
+  readonly identity?: Identity;
   readonly host?: string;
   /** Instead of one that keeps its lines in `logged`. */
   readonly log?: Logger;
@@ -109,6 +112,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     onRequest() {},
     onToolCall() {},
     onRefused: reason => void refused.push(reason),
+    onTokenRefused() {},
     groupHooks: {
       onMember: (_field, change) => {
         counts.members += change;
@@ -134,6 +138,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     // Tests that are about something else may change as much as they like.
     limits: { ...defaultLimits, mutations: 1_000_000, ...setup.limits },
     mcpPath: '/mcp',
+    identity: setup.identity,
     metrics,
   });
   const url = await server.listen({ host, port: 0 });
@@ -283,11 +288,16 @@ export interface TestSocket {
 export interface SocketOptions {
   /** Says `connection_init` and waits for the acknowledgement. */
   readonly init?: boolean;
+  /** What it says there. */
+  readonly payload?: object;
   readonly headers?: Record<string, string>;
 }
 
 /** A WebSocket that speaks `graphql-transport-ws` by hand. */
-export async function openSocket(url: string, { init = true, headers = {} }: SocketOptions = {}): Promise<TestSocket> {
+export async function openSocket(
+  url: string,
+  { init = true, headers = {}, payload }: SocketOptions = {},
+): Promise<TestSocket> {
   const raw = new WebSocket(url, 'graphql-transport-ws', { headers, perMessageDeflate: false });
   const messages = createInbox<SocketMessage>();
   raw.on('message', data => messages.push(JSON.parse(String(data))));
@@ -306,7 +316,7 @@ export async function openSocket(url: string, { init = true, headers = {} }: Soc
     closed: end.promise,
   };
   if (init) {
-    socket.send({ type: 'connection_init' });
+    socket.send({ type: 'connection_init', payload });
     assert.deepEqual(await socket.next('the acknowledgement'), { type: 'connection_ack' });
   }
   return socket;

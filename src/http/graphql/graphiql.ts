@@ -36,8 +36,18 @@ const exampleVariables: Record<string, object> = {
   pullModel: { model: 'smollm2:135m' },
 };
 
-/** Renders the page. The 9 MB of GraphiQL are imported on first use only. */
-export async function renderPage(operations: readonly Operation[], endpoint: string): Promise<Page> {
+/** What the editor of headers begins with where people have to sign in. */
+const tokenHeaders = JSON.stringify({ authorization: 'Bearer PASTE-A-TOKEN' }, null, 2);
+
+/**
+ * Renders the page. The 9 MB of GraphiQL are imported on first use only. Where people have to sign in it has a place for their
+ * token among its headers, which it forgets with the tab, and streams carry it: its WebSocket would not.
+ */
+export async function renderPage(
+  operations: readonly Operation[],
+  endpoint: string,
+  asksToken: boolean,
+): Promise<Page> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const byName = new Map(operations.map(operation => [operation.name, operation]));
   const tabs = examples
@@ -46,11 +56,13 @@ export async function renderPage(operations: readonly Operation[], endpoint: str
     .map(({ name, description, text }) => ({
       query: `${comment(firstParagraph(description))}${text}\n`,
       variables: JSON.stringify(exampleVariables[name] ?? {}, null, 2),
+      ...(asksToken && { headers: tokenHeaders }),
     }));
   const page = renderGraphiQL({
     title: 'model-manager',
     endpoint,
-    subscriptionsProtocol: 'WS',
+    subscriptionsProtocol: asksToken ? 'SSE' : 'WS',
+    ...(asksToken && { shouldPersistHeaders: false, headers: tokenHeaders }),
     defaultTabs: tabs,
     ...(tabs[0] && { defaultQuery: tabs[0].query }),
   });

@@ -28,6 +28,8 @@ export interface GraphqlOptions {
   readonly graphiql: boolean;
   /** Throws when whoever asks has asked for too many mutations. */
   admit(call: Call, mutations: number): void;
+  /** Whether people have to give the page a token. */
+  readonly asksToken: boolean;
 }
 
 /** One request to `/graphql`: its body, and how to make the context its operation runs in. */
@@ -35,13 +37,16 @@ export interface GraphqlExchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly body: string;
+  /** When a stream has to end, in milliseconds since the epoch; undefined when it need not. */
+  readonly until?: number | undefined;
   contextFor(type: OperationTypeNode): Context;
 }
 
 type GraphqlRequest = Request<GraphqlExchange, undefined>;
 
 /** GraphQL over HTTP: JSON by graphql-http's handler, Server-Sent Events, and GraphiQL for browsers. */
-export function createGraphql({ engine, groups, streams, operations, graphiql, admit }: GraphqlOptions) {
+export function createGraphql(options: GraphqlOptions) {
+  const { engine, groups, streams, operations, graphiql, asksToken, admit } = options;
   const prepared = new WeakMap<object, Prepared>();
   let page: Promise<Page> | undefined;
 
@@ -72,7 +77,7 @@ export function createGraphql({ engine, groups, streams, operations, graphiql, a
     onOperation: ({ raw }, _args, result) => answer(raw.req, result as ExecutionResult),
   });
 
-  async function answerStream(request: GraphqlRequest, { res, contextFor }: GraphqlExchange) {
+  async function answerStream(request: GraphqlRequest, { res, until, contextFor }: GraphqlExchange) {
     let params: Awaited<ReturnType<typeof parseRequestParams>>;
     try {
       params = await parseRequestParams(request);
@@ -99,12 +104,12 @@ export function createGraphql({ engine, groups, streams, operations, graphiql, a
     }
     if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
     const joined = await groups.join(ready, context);
-    if ('next' in joined) streams.stream(res, joined);
+    if ('next' in joined) streams.stream(res, joined, until);
     else streams.single(res, joined as ExecutionResult);
   }
 
   async function answerPage({ req, res }: GraphqlExchange) {
-    page ??= renderPage(operations, (req.url ?? '/graphql').split('?')[0] as string);
+    page ??= renderPage(operations, (req.url ?? '/graphql').split('?')[0] as string, asksToken);
     const { html, gzipped } = await page;
     const zipped = /\bgzip\b/.test(String(req.headers['accept-encoding']));
     res.writeHead(200, {
@@ -122,7 +127,7 @@ export function createGraphql({ engine, groups, streams, operations, graphiql, a
   return async function handle(exchange: GraphqlExchange): Promise<void> {
     const { req, res, body } = exchange;
     const accept = String(req.headers.accept ?? '');
-    if (graphiql && wantsPage(req, accept)) return answerPage(exchange);
+    if (graphiql && wantsPage(req)) return answerPage(exchange);
     const request: GraphqlRequest = {
       method: req.method ?? 'GET',
       url: req.url ?? '',
@@ -168,9 +173,10 @@ const rateLimited = (error: GatewayError): Response => [
   { status: error.status, statusText: 'Too Many Requests', headers: { ...json, ...retryAfter(error) } },
 ];
 
-function wantsPage({ method, url = '' }: IncomingMessage, accept: string): boolean {
+/** Whether a browser asks for the page itself: nothing is executed for it. */
+export function wantsPage({ method, url = '', headers }: IncomingMessage): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
-  return accept.includes('text/html') && !new URLSearchParams(url.split('?')[1]).has('query');
+  return String(headers.accept).includes('text/html') && !new URLSearchParams(url.split('?')[1]).has('query');
 }
 
 /** What the specification has no body for, people need a sentence for. */

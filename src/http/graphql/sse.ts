@@ -1,14 +1,25 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
+import { at } from '../../identity/expiry.ts';
 import { type Member, sseFrame } from './groups.ts';
 
 /** Quiet streams say something this often, in milliseconds: clients and gateways drop a silent one after 15 to 300 s. */
 const commentMs = 15_000;
 const comment = Buffer.from(':\n\n');
 
+/** The last event of a stream whose token has expired. */
+const expired = JSON.stringify({
+  errors: [
+    { message: 'the token has expired; sign in again', extensions: { code: 'unauthenticated', http: { status: 401 } } },
+  ],
+});
+/** How long that may take to be read, in milliseconds. */
+const lingerMs = 2_000;
+
 export interface Streams {
   /** Sends what a member gets until it ends or the client leaves. Nothing waits for that: a stream keeps only what it needs. */
-  stream(res: ServerResponse, member: Member): void;
+  /** Past `until`, in milliseconds since the epoch, it says that the token has expired, and ends. */
+  stream(res: ServerResponse, member: Member, until?: number): void;
   /** Sends one result and completes. */
   single(res: ServerResponse, result: ExecutionResult): void;
   /** From now on a stream that ends was cut off by us: it does not say that it is complete, so clients come again. */
@@ -41,15 +52,26 @@ export function createStreams(): Streams {
       if (!res.write(next.value.frame)) await drained(res);
     }
     open.delete(res);
+    if (res.writableEnded) return;
     if (closing) res.end(comment, () => res.socket?.destroySoon());
     else res.end(sseFrame('complete'));
   }
 
+  /** Without `complete`: clients come again, with a new token. */
+  function expire(res: ServerResponse, member: Member): void {
+    res.end(sseFrame('next', expired));
+    void member.return();
+    // Who does not read is not waited for.
+    setTimeout(() => res.destroy(), lingerMs).unref();
+  }
+
   return {
-    stream(res, member) {
+    stream(res, member, until) {
       // Whoever left while we joined is not told again.
       if (res.destroyed) return void member.return();
+      const cancel = until === undefined ? undefined : at(until, () => expire(res, member));
       res.once('close', () => {
+        cancel?.();
         open.delete(res);
         void member.return();
       });

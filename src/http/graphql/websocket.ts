@@ -1,12 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ExecutionArgs, type ExecutionResult, OperationTypeNode } from 'graphql';
+import type { ExecutionArgs, ExecutionResult, OperationTypeNode } from 'graphql';
 import { CloseCode, handleProtocols, makeServer } from 'graphql-ws';
 import type { Logger } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
-import type { Call } from '../../call.ts';
+import type { Call, Caller } from '../../call.ts';
 import type { Limits } from '../../config/limits.ts';
 import { GatewayError } from '../../errors.ts';
+import { at } from '../../identity/expiry.ts';
+import type { Verdict } from '../../identity/identity.ts';
+import type { TokenProblem } from '../../identity/token.ts';
 import type { Context } from '../../resolvers/builder.ts';
 import { networkOf } from '../guard.ts';
 import type { OnRefused } from '../refusals.ts';
@@ -19,7 +22,9 @@ export interface WebSocketOptions {
   readonly engine: Engine;
   readonly groups: Groups;
   /** The context of one operation of a socket; `signal` aborts when the socket closes. */
-  contextFor(type: OperationTypeNode, signal: AbortSignal, address: string): Context;
+  contextFor(type: OperationTypeNode, signal: AbortSignal, peer: Peer): Context;
+  /** Whose socket it is, by the payload of `connection_init` and where it comes from; undefined where nobody has to sign in. */
+  readonly signIn?: ((payload: unknown, source: string | undefined) => Promise<Verdict>) | undefined;
   /** Throws when whoever asks has asked for too many mutations. */
   admit(call: Call, mutations: number): void;
   readonly limits: Limits;
@@ -44,11 +49,42 @@ const pingMs = 12_000;
 const goingAway = 1001;
 const tryAgainLater = 1013;
 
+/** 4401 is for good: clients do not come again. Who may have a better token soon, or may find us better, is told otherwise. */
+const closeCodes: Readonly<Record<TokenProblem, number>> = {
+  missing: CloseCode.Unauthorized,
+  malformed: CloseCode.Unauthorized,
+  issuer: CloseCode.Unauthorized,
+  audience: CloseCode.Unauthorized,
+  claims: CloseCode.Unauthorized,
+  signature: CloseCode.Forbidden,
+  expired: CloseCode.Forbidden,
+  early: CloseCode.Forbidden,
+  unavailable: tryAgainLater,
+};
+
+/** A reason may have 123 bytes. */
+const closeReason = (message: string) =>
+  Buffer.from(message)
+    .subarray(0, 120)
+    .toString('latin1')
+    .replace(/[^\x20-\x7e]/g, '?');
+
+/** Who is at the other end. */
+interface Peer {
+  /** The network that limits count them by while nobody has signed in. */
+  readonly address: string;
+  /** Known once they have. */
+  caller?: Caller;
+}
+
 interface Extra extends Record<PropertyKey, unknown> {
   /** Aborts what the socket asked for when it closes. */
   readonly closed: AbortController;
-  /** Where the socket came from. */
-  readonly address: string;
+  /** The address of the peer, in full. */
+  readonly source: string | undefined;
+  readonly peer: Peer;
+  /** Closes the socket when the token it was opened with expires. */
+  expireAt(time: number): void;
   close(code: number, reason: string): void;
   send(message: string): Promise<void>;
 }
@@ -62,7 +98,7 @@ interface Asked {
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
 export function createWebSockets(options: WebSocketOptions): WebSockets {
-  const { engine, groups, contextFor, admit, limits, onRefused, log } = options;
+  const { engine, groups, contextFor, signIn, admit, limits, onRefused, log } = options;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: limits.message,
@@ -75,17 +111,28 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.initTimeout,
-    onConnect({ extra }) {
-      const { caller } = contextFor(OperationTypeNode.QUERY, extra.closed.signal, extra.address).call;
+    async onConnect({ extra, connectionParams }) {
       // Nobody in particular may be many people behind one proxy; what all of them have is bounded as a whole.
-      if (caller.anonymous) return true;
-      const release = seats.take(caller.scope);
-      if (release) extra.closed.signal.addEventListener('abort', release, { once: true });
-      else {
+      if (!signIn) return true;
+      const verdict = await signIn(connectionParams, extra.source);
+      if ('refusal' in verdict) {
+        const { reason, message } = verdict.refusal;
+        extra.close(closeCodes[reason], closeReason(message));
+        return false;
+      }
+      const { caller, expiresAt } = verdict.person;
+      // Whoever left meanwhile takes no seat: nothing would give it back.
+      if (extra.closed.signal.aborted) return false;
+      const release = seats.take(caller.subject);
+      if (!release) {
         onRefused?.('sockets_per_caller');
         extra.close(tryAgainLater, `you have ${limits.socketsPerCaller} sockets`);
+        return false;
       }
-      return release !== undefined;
+      extra.closed.signal.addEventListener('abort', release, { once: true });
+      extra.peer.caller = caller;
+      extra.expireAt(expiresAt);
+      return true;
     },
     onClose: ctx => ctx.extra.closed.abort(),
     onSubscribe: async (ctx, id, payload) => {
@@ -96,7 +143,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
       }
       try {
         const ready = await engine.prepare(payload as GraphqlParams);
-        const context = contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.address);
+        const context = contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.peer);
         admit(context.call, ready.mutations);
         const args: ExecutionArgs = {
           schema: engine.schema,
@@ -131,7 +178,14 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
     }
   }, pingMs).unref();
 
-  function serve(socket: WebSocket, address: string): void {
+  function serve(socket: WebSocket, source: string | undefined): void {
+    const close = (code: number, reason: string) => socket.close(code, reason);
+    const expireAt = (time: number) => {
+      socket.once(
+        'close',
+        at(time, () => close(CloseCode.Forbidden, 'token expired')),
+      );
+    };
     const fail = (error: unknown) => {
       log.error({ err: error }, 'a WebSocket was closed because of an unexpected error');
       socket.close(CloseCode.InternalServerError, 'unexpected error');
@@ -150,7 +204,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
       {
         protocol: socket.protocol,
         send,
-        close: (code, reason) => socket.close(code, reason),
+        close,
         onMessage: handle =>
           socket.on('message', (data, isBinary) => {
             if (isBinary) return socket.close(CloseCode.BadRequest, 'messages are text');
@@ -158,7 +212,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
             handle(String(data)).catch(fail);
           }),
       },
-      { closed: new AbortController(), address, send, close: (code, reason) => socket.close(code, reason) },
+      { closed: new AbortController(), source, peer: { address: networkOf(source) }, expireAt, close, send },
     );
     socket.on('pong', () => silent.delete(socket));
     socket.once('close', (code, reason) => {
@@ -176,7 +230,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
           if (error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') onRefused?.('message');
           log.debug({ err: error }, 'a WebSocket broke');
         });
-        if (server.clients.size <= limits.sockets) return serve(client, networkOf(req.socket.remoteAddress));
+        if (server.clients.size <= limits.sockets) return serve(client, req.socket.remoteAddress);
         onRefused?.('sockets');
         client.close(tryAgainLater, 'too many sockets');
       });
