@@ -193,11 +193,11 @@ test('30: what a page asks before its request carries no token, and a refusal ca
 
 test('50: the mutations of a person are counted whatever token they send, those of others are theirs', async () => {
   await using lab = await serveLab({ limits: { mutations: 1 } });
-  const pull = async (claims: object) => {
+  const unload = async (claims: Record<string, unknown>) => {
     const headers = bearer(await lab.issuer.token(claims));
     return (await send(`${lab.server.url}/api/v1/models/unload`, { model: 'x' }, { headers })).status;
   };
-  await pull({ sub: 'a', jti: '1' });
-  assert.equal(await pull({ sub: 'a', jti: '2' }), 429);
-  assert.notEqual(await pull({ sub: 'b' }), 429);
+  await unload({ sub: 'a', jti: '1' });
+  assert.equal(await unload({ sub: 'a', jti: '2' }), 429);
+  assert.notEqual(await unload({ sub: 'b' }), 429);
 });

@@ -84,7 +84,7 @@ test('check 50: a mutation of several fields is several', async () => {
 
 describe('check 50: each caller has a minute of its own', () => {
   const by = (name: string) =>
-    createCall({ log: silent, caller: { name, anonymous: false, scope: name }, address: '192.0.2.1' });
+    createCall({ log: silent, caller: { name, anonymous: false, subject: name, scope: '' }, address: '192.0.2.1' });
   const from = (address: string) => createCall({ log: silent, address });
 
   function limited(limit: number) {
