@@ -10,13 +10,17 @@ const cpuMs = () => {
  * The answer, and the longest turn of the event loop until it was there, in milliseconds of this thread's own work: what
  * the machine did meanwhile for others does not count.
  */
-export async function longestTurn<T>(work: () => Promise<T>): Promise<{ readonly answer: T; readonly ms: number }> {
+export async function longestTurn<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly answer: T; readonly ms: number; readonly turns: number }> {
   let ms = 0;
+  let turns = 0;
   let running = true;
   const watching = (async () => {
     while (running) {
       const before = cpuMs();
       await turn();
+      turns++;
       ms = Math.max(ms, cpuMs() - before);
     }
   })();
@@ -24,7 +28,7 @@ export async function longestTurn<T>(work: () => Promise<T>): Promise<{ readonly
     const answer = await work();
     // The turn that brought the answer, too.
     await turn();
-    return { answer, ms };
+    return { answer, ms, turns };
   } finally {
     running = false;
     await watching;
