@@ -18,6 +18,8 @@ export interface Caller {
    * it. A function, so that no log and no message can show it by accident.
    */
   readonly token?: (() => string) | undefined;
+  /** Until when that token is good, in milliseconds since the epoch: what was opened with it ends by then. */
+  readonly until?: (() => number) | undefined;
 }
 
 /** Who the gateway itself is, to those who read what it did. */

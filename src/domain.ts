@@ -187,6 +187,8 @@ export interface Job {
   readonly preset?: string | undefined;
   /** Email or subject of the person who asked, where identity is known. */
   readonly requestedBy?: string | undefined;
+  /** Who alone may see it: the person as whom it is done; absent for everybody. */
+  readonly scope?: string | undefined;
   /** The object that a load follows. */
   readonly resource?: string | undefined;
   /** What the model is wired by now. */

@@ -59,6 +59,7 @@ export const doesNotFit = (what: string, options?: Options) =>
   new GatewayError('does_not_fit', `model does not fit: ${what}`, options);
 export const unavailable = (what: string, options?: Options) =>
   new GatewayError('unavailable', `backend unavailable: ${what}`, options);
+export const unauthenticated = (what: string) => new GatewayError('unauthenticated', what);
 export const backendError = (what: string, options?: Options) => new GatewayError('backend_error', what, options);
 export const noBackend = () =>
   new GatewayError(

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type Call, createCall } from '../call.ts';
+import { type Call, type Caller, createCall } from '../call.ts';
 import {
   type BackendStatus,
   type LoadedModel,
@@ -31,6 +31,8 @@ export interface Backend {
   readonly name: string;
   readonly origin: BackendOrigin;
   readonly driver: Driver;
+  /** Who alone sees it: the person as whom it is worked with; absent for everybody. */
+  readonly scope?: string | undefined;
   readonly status: Source<BackendStatus>;
   /** Models, each with what runs of it. Without the running part when that cannot be read. */
   readonly models: Source<Rows<Model>>;
@@ -45,7 +47,12 @@ export interface Backend {
   readonly wirings: Map<string, { readonly result: Promise<WiringResult>; until: number }>;
   /** Something was done to it: what was seen before is outdated. */
   changed(): void;
+  /** The same backend as one person sees it, with what they may know of agents. */
+  as(caller: Caller, known: Source<Known> | undefined): Backend;
 }
+
+/** Whether all callers see the same of it. */
+export const isEverybodys = ({ scope }: Backend) => scope === undefined;
 
 /** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
 const loadedMovesInMs = 2_000;
@@ -63,6 +70,10 @@ interface BackendOptions {
   readonly lookMs?: number;
   /** What agents know of models. */
   readonly known?: Source<Known> | undefined;
+  /** As whom it is looked at; the gateway itself when absent. */
+  readonly caller?: Caller | undefined;
+  /** Makes the driver of one person; absent where everybody has the same. */
+  readonly driverAs?: ((caller: Caller) => Driver) | undefined;
 }
 
 /** Without wiring. */
@@ -72,8 +83,9 @@ export function createBackend(
   driver: Driver,
   origin: BackendOrigin,
   log: Logger,
-  { lookMs = usualLookMs, known = nothingKnown }: BackendOptions = {},
+  options: BackendOptions = {},
 ): Backend {
+  const { lookMs = usualLookMs, known, caller, driverAs } = options;
   const { name } = driver;
   const loads = new Map<string, Promise<void>>();
   const pulls = new Set<string>();
@@ -81,7 +93,8 @@ export function createBackend(
   // Some servers answer nobody while they load or download for us.
   const excuses = (error: GatewayError) => isTimeout(error) && isBusy();
   const circuit = createCircuit({ onRecovery: outdate, excuses });
-  const callFor = (signal: AbortSignal) => createCall({ log, signal });
+  const own = { log, ...(caller && { caller }) };
+  const callFor = (signal: AbortSignal) => createCall({ ...own, signal });
   const polled: PolledSource<unknown>[] = [];
 
   function observe<T>(what: string, options: Omit<Parameters<typeof poll<T>>[0], 'callFor'>): PolledSource<T> {
@@ -92,7 +105,7 @@ export function createBackend(
       excuses,
       async look(call) {
         const timeoutMs = isBusy() && source.current?.value !== undefined ? Math.min(busyLookMs, lookMs) : lookMs;
-        const bounded = createCall({ log, signal: call.signal, requestId: call.requestId, timeoutMs });
+        const bounded = createCall({ ...own, signal: call.signal, requestId: call.requestId, timeoutMs });
         try {
           const seen = await circuit.guard(() => options.look(bounded), call.signal, source.current?.error);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);
@@ -116,12 +129,6 @@ export function createBackend(
 
   function outdate() {
     for (const source of polled) source.invalidate();
-  }
-
-  /** The rows of a look; a failed one has none, and says why. */
-  function toRows<R>(observation: Observation<readonly R[]>): Rows<R> {
-    const { error, value = [] } = observation;
-    return error ? { rows: [], errors: [{ backend: name, error }] } : { rows: value, errors: [] };
   }
 
   const { observed } = driver;
@@ -163,35 +170,62 @@ export function createBackend(
       merge: keepValue,
     });
 
-  return {
+  const everybodys = {
     name,
     origin,
     driver,
+    scope: caller?.scope,
     status: steady(health, healthMs),
-    models: derive<[readonly Model[], readonly LoadedModel[], Known], Rows<Model>>(
-      [library, memory, known],
-      ([listed, loaded, agents], previous) => {
-        const { rows, errors } = toRows(listed);
-        const joined = withAgents(driver, join(rows, loaded.error ? [] : (loaded.value ?? [])), agents.value);
-        return keepSame(previous, { rows: keepRows(modelKey)(previous?.rows, joined), errors });
-      },
-    ),
-    loaded: derive<[readonly LoadedModel[], Known], Rows<LoadedModel>>([memory, known], ([seen, agents], previous) => {
-      const { rows, errors } = toRows(seen);
-      const joined = loadedWithAgents(driver, rows, agents.value);
-      const kept = joined === rows ? rows : keepRows(loadedKey)(previous?.rows, joined);
-      return keepSame(previous, { rows: kept, errors });
-    }),
-    nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => toRows(seen)),
-    presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => toRows(seen)),
+    nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => rowsOf(name, seen)),
+    presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => rowsOf(name, seen)),
     loads,
     pulls,
-    wirings: new Map(),
     changed() {
       circuit.retry();
       outdate();
     },
   };
+
+  /** With what is known of agents to those who look. */
+  const knowing = (known: Source<Known> | undefined): Backend => ({
+    ...everybodys,
+    ...joinedWith(driver, library, memory, known ?? nothingKnown),
+    wirings: new Map(),
+    as: (caller, known) =>
+      driverAs ? createBackend(driverAs(caller), origin, log, { ...options, caller, known }) : knowing(known),
+  });
+  return knowing(known);
+}
+
+/** What there is and what runs of it, in one. */
+function joinedWith(
+  driver: Driver,
+  library: Source<readonly Model[]>,
+  memory: Source<readonly LoadedModel[]>,
+  known: Source<Known>,
+): Pick<Backend, 'models' | 'loaded'> {
+  const { name } = driver;
+  return {
+    models: derive<[readonly Model[], readonly LoadedModel[], Known], Rows<Model>>(
+      [library, memory, known],
+      ([listed, loaded, agents], previous) => {
+        const { rows, errors } = rowsOf(name, listed);
+        const joined = withAgents(driver, join(rows, loaded.error ? [] : (loaded.value ?? [])), agents.value);
+        return keepSame(previous, { rows: keepRows(modelKey)(previous?.rows, joined), errors });
+      },
+    ),
+    loaded: derive<[readonly LoadedModel[], Known], Rows<LoadedModel>>([memory, known], ([seen, agents], previous) => {
+      const { rows, errors } = rowsOf(name, seen);
+      const joined = loadedWithAgents(driver, rows, agents.value);
+      const kept = joined === rows ? rows : keepRows(loadedKey)(previous?.rows, joined);
+      return keepSame(previous, { rows: kept, errors });
+    }),
+  };
+}
+
+/** The rows of a look; a failed one has none, and says why. */
+function rowsOf<R>(backend: string, { error, value = [] }: Observation<readonly R[]>): Rows<R> {
+  return error ? { rows: [], errors: [{ backend, error }] } : { rows: value, errors: [] };
 }
 
 /** What tells the loaded models of one backend apart. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Caller } from '../call.ts';
 import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
@@ -7,15 +8,23 @@ import { createLemonadeDriver } from '../drivers/lemonade/index.ts';
 import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';
 import { quoted } from '../errors.ts';
-import type { KubernetesClient } from '../kubernetes/client.ts';
-import type { Watches } from '../kubernetes/watches.ts';
+import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
+import { createWatches, type Watches } from '../kubernetes/watches.ts';
 import type { BackendSpec } from './documents/document.ts';
+
+/** An API server, and what is seen there. */
+interface Cluster {
+  readonly client: KubernetesClient;
+  readonly watches: Watches;
+}
 
 /** What drivers are made with besides settings. */
 export interface Surroundings {
   /** Absent when there is no cluster. */
-  readonly kubernetes?: { readonly client: KubernetesClient; readonly watches: Watches } | undefined;
+  readonly kubernetes?: Cluster | undefined;
   readonly log: Logger;
+  /** As whom the cluster is worked with; the gateway itself when absent. */
+  readonly caller?: Caller | undefined;
 }
 
 /** What there is to know of a kind of backend to have one of it. */
@@ -33,6 +42,27 @@ interface DriverKind {
 
 /** A document of a host has an endpoint: it was checked. */
 const addressOf = ({ endpoint = '', agentEndpoint }: BackendSpec) => ({ endpoint, agentHost: agentEndpoint });
+
+type RemoteTarget = NonNullable<BackendSpec['kserve']>['target'];
+
+/** By the documents that name them: whoever works there does so over the same connections. */
+const remotes = new WeakMap<RemoteTarget, Cluster>();
+
+/** A cluster that is worked with as its callers only: the gateway itself is nobody there. */
+function remoteCluster(target: RemoteTarget, log: Logger): Cluster {
+  const known = remotes.get(target);
+  if (known) return known;
+  const { apiServer = '', caBundle: ca } = target;
+  const client = createKubernetesClient({
+    server: apiServer.replace(/\/+$/, ''),
+    trust: () => Promise.resolve({ ca }),
+    identity: () => Promise.reject(new Error('the gateway has none at a remote target')),
+    refused() {},
+  });
+  const cluster = { client, watches: createWatches({ client, log }) };
+  remotes.set(target, cluster);
+  return cluster;
+}
 
 /** The kinds of backends, one line each. */
 const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
@@ -63,30 +93,35 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
   },
   kserve: {
     inCluster: true,
-    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log }) {
+    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller }) {
       if (!kubernetes) {
         throw new ConfigError(['the backend kserve needs a cluster: name one with --kubeconfig, or give --in-cluster']);
       }
-      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log });
+      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log, caller });
     },
-    register({ kserve: registered }, { kserve: flags, namespace: ownNamespace }, { kubernetes, log }) {
+    register({ kserve: registered }, { kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller }) {
       if (!registered) throw new Error('build kserve backend: its document has no spec.kserve');
       if (!kubernetes) throw new Error('build kserve backend: there is no Kubernetes');
       const { cluster, organization } = registered.target;
-      if (cluster !== 'local') {
+      const isLocal = cluster === 'local';
+      if (!isLocal && flags.inventoryMode === 'daemonset') {
         throw new Error(
-          flags.inventoryMode === 'daemonset'
-            ? `build kserve backend: kserve target ${cluster}: inventory mode daemonset dials the cache agents' pod IPs, which are out of reach; set --kserve-inventory-mode pod`
-            : `build kserve backend: kserve target ${cluster}: a remote target is worked with as the caller, and downstream OAuth is off; register ${quoted('local')}`,
+          `build kserve backend: kserve target ${cluster}: inventory mode daemonset dials the cache agents' pod IPs, which are out of reach; set --kserve-inventory-mode pod`,
+        );
+      }
+      if (!isLocal && !caller) {
+        throw new Error(
+          `build kserve backend: kserve target ${cluster}: a remote target is worked with as the caller, and downstream OAuth is off; register ${quoted('local')}`,
         );
       }
       return createKserveDriver({
-        ...kubernetes,
+        ...(isLocal ? kubernetes : remoteCluster(registered.target, log)),
         flags,
         registered,
         target: { cluster, organization },
         ownNamespace,
         log,
+        caller,
       });
     },
   },
@@ -96,7 +131,12 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
 export const buildableKinds = Object.keys(driverKinds) as BackendKind[];
 
 /** Those of which one may be running on this machine. */
-export const hostKinds = buildableKinds.filter(kind => !driverKinds[kind]?.inCluster);
+export const hostKinds = buildableKinds.filter(kind => !isInCluster(kind));
+
+/** Whether backends of a kind are worked with through the API server of a cluster. */
+export function isInCluster(kind: BackendKind): boolean {
+  return driverKinds[kind]?.inCluster ?? false;
+}
 
 export const createDriver = (kind: BackendKind, settings: ServeSettings, surroundings: Surroundings): Driver =>
   known(kind).create(settings, surroundings);

@@ -14,7 +14,7 @@ export interface FiledDocument {
 }
 
 /** What is registered at one moment: backends and what is wrong with documents change in one step. */
-interface Registered {
+export interface Registered {
   readonly backends: readonly Backend[];
   /** By the name of their ConfigMaps; undefined until they were read. */
   readonly documents?: readonly FiledDocument[];
@@ -27,11 +27,15 @@ export interface Registry {
   readonly registered: Source<Registered>;
   /** Whether a kind is configured statically: no document can have it then. */
   isStatic(kind: string): boolean;
+}
+
+/** Where backends come and go. */
+export interface OpenRegistry extends Registry {
   /** Replaces everything that documents registered. */
   register(backends: readonly Backend[], documents: readonly FiledDocument[]): void;
 }
 
-export function createRegistry(configured: readonly Backend[]): Registry {
+export function createRegistry(configured: readonly Backend[]): OpenRegistry {
   const cell = createCell<Registered>({ backends: configured });
   const kinds = new Set<BackendKind>(
     configured.filter(({ origin }) => origin === 'static').map(({ driver }) => driver.kind),

@@ -7,9 +7,9 @@ import { followDocuments } from '../backends/documents/follow.ts';
 import type { Documents } from '../backends/documents/registration.ts';
 import { patienceMs } from '../backends/patience.ts';
 import { startReconciler } from '../backends/reconcile.ts';
-import type { Registry } from '../backends/registry.ts';
+import type { OpenRegistry } from '../backends/registry.ts';
 import { noKubernetes } from '../backends/wiring.ts';
-import { createCall } from '../call.ts';
+import { type Caller, createCall } from '../call.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 import { type Access, openAccess } from '../kubernetes/access.ts';
@@ -30,7 +30,8 @@ interface Kubernetes {
 /** What the gateway does with a cluster; with none, why not. */
 export interface Connected {
   readonly kubernetes?: Kubernetes;
-  readonly wiring?: WiringTarget;
+  /** What makes models known to agents, as a person; as the gateway itself when none is given. */
+  readonly wiringAs?: (caller?: Caller) => WiringTarget;
   readonly wiringOff?: string;
   readonly documents?: Documents;
 }
@@ -59,15 +60,17 @@ export function connectTo(access: Access, settings: ServeSettings, log: Logger):
     ...(settings.disableWiring
       ? { wiringOff: 'switched off by --disable-wiring' }
       : {
-          wiring: createKagent({
-            client,
-            watches,
-            log,
-            namespace: settings.kagentNamespace,
-            apiVersion: settings.kagentApiVersion,
-            prefix: settings.modelconfigPrefix,
-            autoWire: settings.autoWire,
-          }),
+          wiringAs: caller =>
+            createKagent({
+              client,
+              watches,
+              log,
+              caller,
+              namespace: settings.kagentNamespace,
+              apiVersion: settings.kagentApiVersion,
+              prefix: settings.modelconfigPrefix,
+              autoWire: settings.autoWire,
+            }),
         }),
   };
 }
@@ -91,7 +94,7 @@ const unseen: WiringState = { available: true };
 /** Registers the backends that documents name from now on, each made by `build`. Returns how to stop. */
 export function register(
   { kubernetes, documents }: Connected,
-  registry: Registry,
+  registry: OpenRegistry,
   build: (document: BackendDocument) => Backend,
   log: Logger,
 ): () => void {
@@ -111,11 +114,12 @@ export function register(
 
 /** Compares what is served with what is wired, unless nothing is to be wired by itself. Returns how to stop. */
 export function reconcile(
-  { wiring }: Connected,
+  { wiringAs }: Connected,
   { registry, jobs }: Pick<Actions, 'registry' | 'jobs'>,
   { autoWire, reconcileInterval: intervalMs }: ServeSettings,
   log: Logger,
 ): () => void {
+  const wiring = wiringAs?.();
   if (!wiring || !autoWire || intervalMs === 0) return () => {};
   return startReconciler({ registry, wiring, jobs, intervalMs, log });
 }

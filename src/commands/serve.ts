@@ -2,14 +2,16 @@ import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { AuditFile } from '../audit/file.ts';
 import { startAdopting } from '../backends/adopt.ts';
-import { type BackendOrigin, createBackend } from '../backends/backend.ts';
+import { type Backend, type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
-import { createDriver, registeredDriver } from '../backends/drivers.ts';
+import { createDriver, isInCluster, registeredDriver, type Surroundings } from '../backends/drivers.ts';
+import { nobody, personalViews } from '../backends/personal.ts';
 import { createRegistry, type Registry } from '../backends/registry.ts';
-import { createCall } from '../call.ts';
+import { type Caller, createCall } from '../call.ts';
 import { introspectionOf } from '../config/interfaces.ts';
 import { oauthOf } from '../config/oauth.ts';
 import type { ServeSettings } from '../config/settings.ts';
+import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
 import { isLoopbackHost } from '../http/guard.ts';
@@ -21,9 +23,10 @@ import { createMemoryStore } from '../jobs/store.ts';
 import type { Access } from '../kubernetes/access.ts';
 import { toolNamesOf } from '../mcp/index.ts';
 import { loadOperations } from '../operations/load.ts';
+import type { Gateway } from '../resolvers/builder.ts';
 import { schema } from '../resolvers/schema.ts';
 import { readBuild } from './build.ts';
-import { connect, connectTo, patient, reconcile, register } from './kubernetes.ts';
+import { type Connected, connect, connectTo, patient, reconcile, register } from './kubernetes.ts';
 
 export interface Served {
   /** Root URL, by a name of this machine. */
@@ -53,18 +56,30 @@ export async function serve(
   audit?: AuditFile,
 ): Promise<Served> {
   const connected = access ? connectTo(access, settings, log) : await connect(settings, log, env);
-  const wiring = connected.wiring && patient(connected.wiring);
-  const backendOf = (driver: Driver, origin: BackendOrigin) =>
-    createBackend(driver, origin, log, { known: wiring?.known });
+  const oauth = oauthOf(settings.oauth);
+  const asCaller = oauth?.downstream ?? false;
+  const wiringAs = (caller?: Caller) => connected.wiringAs && patient(connected.wiringAs(caller));
+  const wiring = asCaller ? undefined : wiringAs();
+  const surroundings = (caller?: Caller): Surroundings => ({ kubernetes: connected.kubernetes, log, caller });
 
-  const surroundings = { kubernetes: connected.kubernetes, log };
-  checkFlags(settings.kserve);
-  const drivers = settings.backends.map(kind => createDriver(kind, settings, surroundings));
-  if (settings.discover) {
-    const known = new Set(drivers.map(({ name }) => name));
-    drivers.push(...(await findServers(settings, log)).filter(({ name }) => !known.has(name)));
+  /** A backend in a cluster is made anew for each person where they work there as themselves. */
+  function backendOf(kind: BackendKind, origin: BackendOrigin, driverAs: (caller?: Caller) => Driver): Backend {
+    if (asCaller && isInCluster(kind)) {
+      return createBackend(driverAs(nobody), origin, log, { caller: nobody, driverAs });
+    }
+    return createBackend(driverAs(), origin, log, { known: wiring?.known });
   }
-  const registry = createRegistry(drivers.map(driver => backendOf(driver, 'static')));
+
+  checkFlags(settings.kserve);
+  const backends = settings.backends.map(kind =>
+    backendOf(kind, 'static', caller => createDriver(kind, settings, surroundings(caller))),
+  );
+  if (settings.discover) {
+    const known = new Set(backends.map(({ name }) => name));
+    const found = (await findServers(settings, log)).filter(({ name }) => !known.has(name));
+    backends.push(...found.map(driver => backendOf(driver.kind, 'static', () => driver)));
+  }
+  const registry = createRegistry(backends);
   const names = registry.backends.map(({ name }) => name);
 
   const operations = loadOperations(schema);
@@ -78,11 +93,11 @@ export async function serve(
     build: readBuild(env),
     tools: toolNamesOf(operations),
   };
-  const oauth = oauthOf(settings.oauth);
   const identity = oauth && createIdentity(oauth, log);
   const metrics = settings.metricsListen && createMetrics(gateway, { audit, identity });
   const server = createGatewayServer({
     gateway,
+    gatewayAs: asCaller ? personalViews<Gateway>(gateway, wiringAs) : undefined,
     schema,
     operations,
     log,
@@ -99,7 +114,7 @@ export async function serve(
   const stopFollowing = register(
     connected,
     registry,
-    ({ spec }) => backendOf(registeredDriver(spec, settings, surroundings), spec.source),
+    ({ spec }) => backendOf(spec.kind, spec.source, caller => registeredDriver(spec, settings, surroundings(caller))),
     log,
   );
   const { listen, metricsListen } = settings;
@@ -110,19 +125,18 @@ export async function serve(
     stopFollowing();
     throw error;
   });
-  const stopReconciling = reconcile(connected, gateway, settings, log);
-  const stopAdopting = startAdopting(gateway, log);
+  // Where work is done as the caller, nothing is done that no caller asked for.
+  const stops = asCaller ? [] : [reconcile(connected, gateway, settings, log), startAdopting(gateway, log)];
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
   if (names.length === 0 && !connected.documents) {
     log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
   }
-  sayWhoMayCome(identity, settings, log);
+  sayWhoMayCome(identity, connected, settings, log);
 
   return {
     url,
     async stop() {
-      stopReconciling();
-      stopAdopting();
+      for (const stop of stops) stop();
       stopFollowing();
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
@@ -133,11 +147,24 @@ export async function serve(
   };
 }
 
+/** What a restart loses is said before it happens. */
+const asCallers =
+  'callers sign in; work at Kubernetes is done as each caller, and nothing there without one. Jobs and tokens are in memory: ' +
+  'after a restart the next pull of a model joins its download that runs, and who lists what is served wires it';
+
 /** One line on who may come in, and as whom their work is done. */
-function sayWhoMayCome(identity: Identity | undefined, { listen }: ServeSettings, log: Logger): void {
+function sayWhoMayCome(
+  identity: Identity | undefined,
+  { kubernetes }: Connected,
+  { listen }: ServeSettings,
+  log: Logger,
+): void {
   if (identity) {
-    const { issuer, audiences } = identity.settings;
-    log.info({ identity: 'oauth', issuer, audiences }, 'callers sign in; the work is done as the gateway itself');
+    const { issuer, audiences, downstream } = identity.settings;
+    const mode = { identity: downstream ? 'downstream' : 'oauth', issuer, audiences };
+    if (!downstream) log.info(mode, 'callers sign in; the work is done as the gateway itself');
+    else if (kubernetes) log.info(mode, asCallers);
+    else log.warn(mode, 'callers sign in, and --downstream-oauth has no effect: there is no Kubernetes');
   } else if (isLoopbackHost(listen.host)) {
     log.info({ identity: 'anonymous' }, 'nobody has to sign in; only this machine reaches this port');
   } else {

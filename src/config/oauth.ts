@@ -39,6 +39,8 @@ export interface OauthSettings {
   readonly caFile: string;
   readonly allowPrivateIssuer: boolean;
   readonly allowPrivateKeys: boolean;
+  /** Whether work at Kubernetes is done as the caller, with their own token; else as the gateway. */
+  readonly downstream: boolean;
 }
 
 const url: Kind<string> = { ...text, placeholder: 'URL' };
@@ -74,7 +76,7 @@ export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFla
     'enable-oauth',
     'MODEL_MANAGER_OAUTH_ENABLED',
     boolean,
-    'Ask everybody for a token of the identity provider; what they ask for is done as the gateway itself.',
+    'Ask everybody for a token of the identity provider.',
   ),
   baseUrl: row(
     'oauth-base-url',
@@ -134,7 +136,7 @@ export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFla
     'downstream-oauth',
     'MODEL_MANAGER_DOWNSTREAM_OAUTH',
     boolean,
-    'Work at Kubernetes as the caller, not as the gateway; not in this version yet.',
+    'Work at Kubernetes as the caller, with their token, and not as the gateway itself; needs --enable-oauth.',
   ),
 };
 
@@ -142,10 +144,7 @@ export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFla
 export function oauthProblems(flags: OauthFlags): readonly string[] {
   const { enable, baseUrl, dexIssuerUrl, allowPrivateUrls } = flags;
   const problems: string[] = [];
-  if (flags.downstream) {
-    problems.push(`--downstream-oauth ${enable ? 'is not in this version yet; drop it' : 'needs --enable-oauth'}`);
-  }
-  if (!enable) return problems;
+  if (!enable) return flags.downstream ? ['--downstream-oauth needs --enable-oauth'] : [];
   if (flags.allowPublicClientRegistration) {
     problems.push(
       '--allow-public-client-registration has no effect: this server issues no tokens, so no client registers here; drop it',
@@ -209,5 +208,6 @@ export function oauthOf(flags: OauthFlags): OauthSettings | undefined {
     caFile: isDex ? flags.dexCaFile : '',
     allowPrivateIssuer: flags.allowPrivateUrls,
     allowPrivateKeys: flags.allowPrivateUrls || flags.ssoAllowPrivateIps,
+    downstream: flags.downstream,
   };
 }

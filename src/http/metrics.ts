@@ -1,6 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { AuditFile } from '../audit/file.ts';
+import { isEverybodys } from '../backends/backend.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Identity } from '../identity/identity.ts';
@@ -115,12 +116,12 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
   if (identity) for (const reason of tokenProblems) tokenRefusals.inc({ reason }, 0);
   new Gauge({
     name: `${prefix}backend_up`,
-    help: 'Whether a backend was healthy when last looked at; absent before the first look.',
+    help: 'Whether a backend was healthy when last looked at; absent before the first look, and where only callers look.',
     labelNames: ['backend'],
     registers,
     collect() {
       this.reset();
-      for (const { name, status } of gateway.registry.backends) {
+      for (const { name, status } of gateway.registry.backends.filter(isEverybodys)) {
         const seen = status.current;
         if (seen) this.set({ backend: name }, !seen.error && seen.value?.healthy ? 1 : 0);
       }

@@ -38,6 +38,8 @@ import { limitMutations } from './mutations.ts';
 
 export interface ServerOptions {
   readonly gateway: Gateway;
+  /** What a caller works on, where work at Kubernetes is done as them; absent where all work on the same. */
+  readonly gatewayAs?: ((caller: Caller) => Gateway) | undefined;
   readonly schema: GraphQLSchema;
   readonly operations: readonly Operation[];
   readonly log: Logger;
@@ -87,17 +89,18 @@ interface Exchange {
 /** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { gateway, schema, operations, log, metrics, limits, allowedOrigins, identity } = options;
+  const { gatewayAs = () => gateway } = options;
   const onRefused = metrics?.onRefused;
   const admitMutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
   const run = createRun(schema, operations);
   const contextFor =
     (face: Face) =>
-    (call: Call): Context => ({ gateway, call, face });
+    (call: Call): Context => ({ gateway: gatewayAs(call.caller), call, face });
   const forGraphql = contextFor('graphql');
   const rest = createRest({
     operations,
     run,
-    contextFor: (call, reads) => ({ gateway, call, face: 'rest', reads }),
+    contextFor: (call, reads) => ({ gateway: gatewayAs(call.caller), call, face: 'rest', reads }),
     admit: admitMutations,
   });
   const mcp = createMcp({

@@ -1,6 +1,6 @@
 /**
- * Who is calling, by the token they send. A token is an id_token that an identity provider issued: it is checked here, and
- * neither kept nor passed on.
+ * Who is calling, by the token they send. A token is an id_token that an identity provider issued. It is checked here, and
+ * neither kept nor passed on, unless work at Kubernetes is done as the caller: then it is kept for that, in memory.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import type { OauthSettings } from '../config/oauth.ts';
 import { ConfigError } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 import { createKeys, type KeysState, unavailable } from './keys.ts';
+import { createPeople, keyOf } from './people.ts';
 import { keyReader } from './provider.ts';
 import { type Claims, type Refusal, verify } from './token.ts';
 
@@ -40,17 +41,23 @@ const maxKept = 1_000;
 /** Begins to read the keys of the provider at once. Throws a `ConfigError` when a file of the settings cannot be read. */
 export function createIdentity(settings: OauthSettings, log: Logger, now: () => number = Date.now): Identity {
   const keys = createKeys({ load: keyReader(settings, certificatesOf(settings.caFile)), log, now });
-  /** By the hash of their tokens: the tokens themselves are nowhere. The oldest come first. */
-  const kept = new Map<string, { readonly person: Person; readonly until: number }>();
+  const people = settings.downstream ? createPeople(now) : undefined;
+  /** By the hash of their tokens. The oldest come first. */
+  const kept = new Map<string, { readonly claims: Claims; readonly person: Person; readonly until: number }>();
 
-  function keep(hash: string, person: Person): void {
+  function keep(hash: string, claims: Claims, person: Person): void {
     kept.delete(hash);
-    kept.set(hash, { person, until: Math.min(person.expiresAt, now() + keptMs) });
+    kept.set(hash, { claims, person, until: Math.min(claims.expiresAt, now() + keptMs) });
     for (const oldest of kept.keys()) {
       if (kept.size <= maxKept) break;
       kept.delete(oldest);
     }
   }
+
+  const personOf = (claims: Claims, token: string): Person => ({
+    caller: people?.callerOf(claims, token) ?? callerOf(claims),
+    expiresAt: claims.expiresAt,
+  });
 
   return {
     settings,
@@ -62,11 +69,11 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
       }
       const hash = createHash('sha256').update(token).digest('base64');
       const known = kept.get(hash);
-      if (known && known.until > now()) return known;
+      if (known && known.until > now()) return people ? { person: personOf(known.claims, token) } : known;
       const claims = await verify(token, keys, settings, now());
       if ('reason' in claims) return { refusal: claims };
-      const person = { caller: callerOf(claims), expiresAt: claims.expiresAt };
-      keep(hash, person);
+      const person = personOf(claims, token);
+      keep(hash, claims, person);
       return { person };
     },
     waiting: () => keys.problem(),
@@ -79,7 +86,7 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
 const callerOf = ({ issuer, subject, name }: Claims): Caller => ({
   name,
   anonymous: false,
-  subject: JSON.stringify([issuer, subject]),
+  subject: keyOf({ issuer, subject }),
   scope: '',
 });
 

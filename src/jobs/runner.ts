@@ -11,6 +11,8 @@ export interface JobSpec {
   readonly backend: string;
   /** The reference as requested. */
   readonly model: string;
+  /** Of which person, as whom it is done; absent for what everybody may see. */
+  readonly scope?: string | undefined;
   /** Equal for two requests that ask for the same work: the second joins the first. */
   readonly key: string;
   readonly wire: boolean;
@@ -47,7 +49,7 @@ interface Running {
 }
 
 export function createJobs(store: JobStore, log: Logger, now: () => number = Date.now): Jobs {
-  /** By type, backend and key. */
+  /** By type, backend, scope and key. */
   const running = new Map<string, Running>();
 
   function get(id: string): Job {
@@ -56,7 +58,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
     return job;
   }
 
-  const keyOf = (spec: JobSpec) => JSON.stringify([spec.type, spec.backend, spec.key]);
+  const keyOf = (spec: JobSpec) => JSON.stringify([spec.type, spec.backend, spec.scope, spec.key]);
 
   function runningNow(spec: JobSpec): Job | undefined {
     const active = running.get(keyOf(spec));

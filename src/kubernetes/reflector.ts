@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Call } from '../call.ts';
+import type { Call, Caller } from '../call.ts';
 import { GatewayError } from '../errors.ts';
 import { nextRevision, type Observation, type Source, unlessAborted } from '../live/source.ts';
 import { createBackoff } from './backoff.ts';
@@ -29,6 +29,8 @@ export interface ReflectorOptions<T extends KubernetesObject> {
   readonly selection: Selection;
   /** The call that lists and watches: it serves everybody, so it belongs to nobody's request. */
   callFor(signal: AbortSignal): Call;
+  /** Whether it watches as a person, with their token, and not as the gateway. */
+  readonly personal?: boolean;
   readonly log: Logger;
 }
 
@@ -72,6 +74,12 @@ const betweenAsksMs = 1_000;
 /** A server ends a watch after a time between these, in seconds; not all watches at once. */
 const shortestWatch = 240;
 const longestWatch = 480;
+/**
+ * A person's watch is begun anew this often at least, in seconds, so that the server looks again at what they may see: who
+ * may see something no longer is told nothing more of it within a minute.
+ */
+const shortestOwnWatch = 25;
+const longestOwnWatch = 45;
 
 /** A failure, and what ends it: a list, or a watch that is granted. */
 interface Trouble {
@@ -84,7 +92,7 @@ interface Trouble {
  *
  * A watch that ends is resumed where it stood. After a failure the next attempt begins with a list, since only an answer
  * shows that the server is there: of a watch on which nothing happens one cannot tell. Attempts that fail are made at
- * growing intervals; what was last seen stands beside the failure.
+ * growing intervals; what was last seen stands beside the failure. Only what a person may see no longer does not.
  */
 export function createReflector<T extends KubernetesObject>(options: ReflectorOptions<T>): Reflector<T> {
   const { client, selection } = options;
@@ -179,11 +187,11 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     try {
       await keepWatching(
         {
-          open: ended =>
-            client.watch(options.callFor(ended), located, selection, {
-              resourceVersion: cache.version,
-              timeoutSeconds: Math.round(shortestWatch + Math.random() * (longestWatch - shortestWatch)),
-            }),
+          open(ended) {
+            const call = options.callFor(ended);
+            const timeoutSeconds = watchSeconds(call.caller);
+            return client.watch(call, located, selection, { resourceVersion: cache.version, timeoutSeconds });
+          },
           onEvent(event) {
             lastEventAt = new Date();
             cache.take(event);
@@ -252,20 +260,22 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
       log.debug({ err: error }, 'a watch broke');
     }
     const isMissing = error.code === 'not_found';
+    const isWithdrawn = options.personal === true && (error.code === 'forbidden' || error.code === 'unauthenticated');
+    if (isWithdrawn) cache.clear();
     const expired = of === 'watch' && isExpired(error);
-    if (expired || isMissing || !wasGood) mustList = true;
+    if (expired || isMissing || isWithdrawn || !wasGood) mustList = true;
 
     const now = elapsed();
     const wait = retryAfter(error);
     quietUntil = now + Math.max(0, wait, mustList ? listedAt + betweenListsMs - now : 0);
     // To have expired happens to everybody who was away for long; only that it happens again says that something is wrong.
-    const isTrouble = wait > 0 || (expired ? hasExpired : !wasGood);
+    const isTrouble = wait > 0 || isWithdrawn || (expired ? hasExpired : !wasGood);
     hasExpired ||= expired;
     if (isMissing) {
       const wasLocated = resource !== undefined;
       resource = undefined;
       failed({ of: 'list', error: wasLocated ? notInstalled(name, error) : error });
-    } else if (isTrouble) failed({ of, error });
+    } else if (isTrouble) failed({ of: isWithdrawn ? 'list' : of, error });
     return Math.max(expired && wasGood ? 0 : pause, quietUntil - now);
   }
 
@@ -344,3 +354,12 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     gone: (removed, signal) => echoes.until(() => !run || (synced && !cache.has(removed.metadata.uid)), signal),
   };
 }
+
+/** Of a person's watch not more than their token is good for. */
+function watchSeconds({ token, until }: Caller): number {
+  if (!token) return randomBetween(shortestWatch, longestWatch);
+  const left = until ? Math.floor((until() - Date.now()) / 1000) : Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.min(left, randomBetween(shortestOwnWatch, longestOwnWatch)));
+}
+
+const randomBetween = (least: number, most: number) => Math.round(least + Math.random() * (most - least));

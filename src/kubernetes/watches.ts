@@ -57,6 +57,7 @@ export function createWatches({ client, log }: WatchesOptions): Watches {
       resource,
       selection,
       callFor: signal => createCall({ caller: entry.caller, log, signal }),
+      personal: caller.token !== undefined,
       log,
     });
     const entry: Shared<T> = { scope: caller.scope, resource: resource.name, selection, reflector, caller };

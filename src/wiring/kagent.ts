@@ -24,7 +24,7 @@ export interface KagentOptions {
   readonly autoWire: boolean;
   readonly log: Logger;
   /** As whom to watch; the gateway itself when absent. */
-  readonly caller?: Caller;
+  readonly caller?: Caller | undefined;
 }
 
 /**

@@ -87,7 +87,6 @@ test('what is missing or cannot be stops the start', () => {
     [['--oauth-trusted-audiences', 'a,,b'], /^--oauth-trusted-audiences has an empty entry in "a,,b"/],
     [['--oauth-trusted-audiences', 'a,'], /has an empty entry/],
     [['--allow-public-client-registration'], /issues no tokens, so no client registers here; drop it$/],
-    [['--downstream-oauth'], /^--downstream-oauth is not in this version yet/],
   ] as const) {
     const problems = problemsOf([...dex, ...argv]);
     assert.equal(problems.length, 1, problems.join('\n'));

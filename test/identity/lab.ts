@@ -15,6 +15,7 @@ export const settingsFor = (issuer: string, others: Partial<OauthSettings> = {})
   caFile: '',
   allowPrivateIssuer: true,
   allowPrivateKeys: true,
+  downstream: false,
   ...others,
 });
 

@@ -17,7 +17,7 @@ test('the gateway does all it does with the rights of the table, and needs each 
   const users = { gateway: { rules: rulesOf(places) } };
   await using world = await startOnCluster({ cluster: { users }, user: 'gateway', flags: ['--auto-wire=false'] });
   const { gateway, connected, cluster } = world;
-  const wiring = connected.wiring ?? assert.fail('there is no wiring');
+  const wiring = connected.wiringAs?.() ?? assert.fail('there is no wiring');
   const call = callOf();
   const stop = wiring.known.subscribe(() => {});
 

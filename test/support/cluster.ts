@@ -52,7 +52,7 @@ export async function startOnCluster(setup: ClusterSetup = {}): Promise<ClusterG
   const server = openServer(cluster.url);
   const access = user ? { ...server, identity: async () => bearer(cluster.tokenOf(user)) } : server;
   const connected = connectTo(access, settings, log);
-  const wiring = connected.wiring && patient(connected.wiring);
+  const wiring = connected.wiringAs && patient(connected.wiringAs());
   const gateway = testGateway({
     drivers,
     log,

@@ -2,7 +2,7 @@
 import { type Logger, pino } from 'pino';
 import { type BackendOrigin, createBackend } from '../../src/backends/backend.ts';
 import type { Documents } from '../../src/backends/documents/registration.ts';
-import { createRegistry } from '../../src/backends/registry.ts';
+import { createRegistry, type OpenRegistry } from '../../src/backends/registry.ts';
 import type { Call } from '../../src/call.ts';
 import type {
   BackendKind,
@@ -231,7 +231,7 @@ export function testGateway({
   wiring,
   wiringOff,
   documents,
-}: TestGatewayOptions = {}): Gateway {
+}: TestGatewayOptions = {}): Gateway & { readonly registry: OpenRegistry } {
   const store = createMemoryStore({ retentionMs: 60_000, ...(now && { now }) });
   return {
     registry: createRegistry(drivers.map(driver => createBackend(driver, origin, log, { known: wiring?.known }))),

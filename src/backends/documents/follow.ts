@@ -3,12 +3,12 @@ import { messageOf } from '../../errors.ts';
 import type { ConfigMap } from '../../kubernetes/resource.ts';
 import type { Source } from '../../live/source.ts';
 import type { Backend } from '../backend.ts';
-import type { Registry } from '../registry.ts';
+import type { OpenRegistry } from '../registry.ts';
 import { type Filed, readFiled, textIn } from './configMap.ts';
 import type { BackendDocument } from './document.ts';
 
 export interface FollowOptions {
-  readonly registry: Registry;
+  readonly registry: OpenRegistry;
   /** The ConfigMaps that hold documents. */
   readonly configMaps: Source<readonly ConfigMap[]>;
   /** Makes a backend of a document. Throws when that cannot be done. */

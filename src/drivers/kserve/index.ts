@@ -1,6 +1,6 @@
 /** KServe: models served by LLMInferenceServices of one namespace of a cluster. Everything but the Hub is watched. */
 import type { Logger } from 'pino';
-import { type Call, createCall } from '../../call.ts';
+import { type Call, type Caller, createCall } from '../../call.ts';
 import type { KserveFlags } from '../../config/kserve.ts';
 import {
   type BackendStatus,
@@ -50,6 +50,8 @@ export interface KserveOptions {
   /** The namespace of this process, where it has one. */
   readonly ownNamespace?: string | undefined;
   readonly log: Logger;
+  /** As whom everything is done that nobody's call asks for; the gateway itself when absent. */
+  readonly caller?: Caller | undefined;
   /** Absent: the one of the flags. */
   readonly hub?: Hub | undefined;
 }
@@ -71,10 +73,10 @@ const capabilities: Capabilities = {
 
 /** Throws a `ConfigError` for flags that make no sense. */
 export function createKserveDriver(options: KserveOptions): Driver {
-  const { client, watches, registered, target, ownNamespace, log } = options;
+  const { client, watches, registered, target, ownNamespace, log, caller } = options;
   const flags = checkFlags(options.flags);
   const discovery = discoveryRefOf(flags, registered, ownNamespace);
-  const call = createCall({ log });
+  const call = createCall({ log, ...(caller && { caller }) });
   const world = createWorld({ watches, call, flags, registered, discovery, log });
   const place = { backend: name, target };
   const { settings, nodesSoon, surroundings: around } = world;

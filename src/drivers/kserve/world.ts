@@ -35,7 +35,7 @@ import { deriveSeen, missingIn, problemOf, unanswered } from './world/seen.ts';
 
 export interface WorldOptions {
   readonly watches: Watches;
-  /** The gateway's own: watches are its, whoever looks. */
+  /** The one of the driver: watches are its, whoever looks. */
   readonly call: Call;
   readonly flags: CheckedFlags;
   readonly registered?: RegisteredKserve | undefined;

@@ -16,6 +16,8 @@ export interface Cache<T extends KubernetesObject> {
   /** Whether what was written is in here, or something later. */
   shows(written: KubernetesObject): boolean;
   has(uid: string | undefined): boolean;
+  /** As before the first list. */
+  clear(): void;
 }
 
 /** The objects that a list and the events after it make up. `onMalformed` is told of the first that is left out. */
@@ -58,6 +60,10 @@ export function createCache<T extends KubernetesObject>(onMalformed: (object: un
       advance(resourceVersion);
     },
     shows: ({ metadata: { resourceVersion } }) => resourceVersion === undefined || !isLater(resourceVersion, version),
+    clear() {
+      objects = undefined;
+      version = '';
+    },
     has: uid => objects?.some(object => object.metadata.uid === uid) ?? false,
   };
 }
