@@ -12,6 +12,7 @@ import { serve } from '../../src/commands/serve.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { ConfigError } from '../../src/config/settings.ts';
 import { issueCertificates } from '../../src/demo/cluster/http/certificate.ts';
+import { tokenProblems } from '../../src/identity/token.ts';
 import { startIssuer } from '../support/issuer.ts';
 import { send } from '../support/server.ts';
 
@@ -65,9 +66,20 @@ test('the start says in one line who may come in', async t => {
   );
   await ready(url);
   assert.equal((await send(`${url}/api/v1/backends`)).status, 401);
+  for (const aud of ['one', 'other']) {
+    const headers = { authorization: `Bearer ${await issuer.token({ aud })}` };
+    assert.equal((await send(`${url}/api/v1/backends`, undefined, { headers })).status, 401);
+  }
   const { text } = await send(`http://127.0.0.1:${metricsPort}/metrics`);
-  assert.match(text, /^model_manager_identity_provider_up 1$/m);
-  assert.match(text, /^model_manager_identity_keys_age_seconds [\d.e-]+$/m);
+  const issuedBy = `{issuer="${issuer.url}"}`;
+  assert.ok(text.includes(`\nmodel_manager_jwks_up${issuedBy} 1\n`), text);
+  assert.match(text.split(`\nmodel_manager_jwks_age_seconds${issuedBy} `)[1] ?? '', /^[\d.e-]+\n/);
+  const failures = [...text.matchAll(/^model_manager_auth_failures_total\{reason="(\w+)"\} (\d+)$/gm)];
+  assert.deepEqual(
+    Object.fromEntries(failures.map(([, reason, count]) => [reason, Number(count)])),
+    { ...Object.fromEntries(tokenProblems.map(reason => [reason, 0])), missing: 1, audience: 2 },
+    'each reason is counted apart, and is there before it happens',
+  );
 });
 
 test('a provider behind a private authority is trusted by its certificate, and by nothing else', async t => {
