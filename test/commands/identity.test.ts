@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,6 +12,7 @@ import { ConfigError } from '../../src/config/settings.ts';
 import { issueCertificates } from '../../src/demo/cluster/http/certificate.ts';
 import { tokenProblems } from '../../src/identity/token.ts';
 import { startIssuer } from '../support/issuer.ts';
+import { freePort } from '../support/ports.ts';
 import { send } from '../support/server.ts';
 
 /** The gateway as it is started, and what it says. */
@@ -33,15 +32,6 @@ async function ready(url: string) {
     const answer = await send(`${url}/readyz`);
     if (!answer.text.includes('not read yet') || tries === 200) return answer;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createHttpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const local = ['--listen', '127.0.0.1:0'];
