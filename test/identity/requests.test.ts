@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { callTool } from '../mcp/muster.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
-import { openSocket, send, textOf, within } from '../support/server.ts';
+import { eventually, openSocket, openStream, send, textOf, within } from '../support/server.ts';
 import { baseUrl, bearer, serveLab } from './lab.ts';
 
 const initialize = {
@@ -200,4 +200,41 @@ test('50: the mutations of a person are counted whatever token they send, those 
   await unload({ sub: 'a', jti: '1' });
   assert.equal(await unload({ sub: 'a', jti: '2' }), 429);
   assert.notEqual(await unload({ sub: 'b' }), 429);
+});
+
+test('check 41: streams take a seat as sockets do; one too many is refused with 429 before anything is done for it', async () => {
+  const driver = fakeDriver({ models: ['qwen3:8b'] });
+  const limits = { socketsPerCaller: 3 };
+  await using lab = await serveLab({ gateway: testGateway({ drivers: [driver] }), limits });
+  const { graphqlUrl, socketUrl, counts, refused } = lab.server;
+  const query = textOf('watchModels');
+  const jane = bearer(await lab.issuer.token());
+  const [first] = [await openStream(graphqlUrl, { query }, jane), await openStream(graphqlUrl, { query }, jane)];
+  // Another token of the same person is the same person.
+  const again = bearer(await lab.issuer.token({ jti: 'again' }));
+  const socket = await openSocket(socketUrl, { payload: again });
+  await eventually(() => counts.members === 2, 'both follow');
+
+  driver.asked.length = 0;
+  const other = 'subscription { jobs { revision } }';
+  const accept = 'text/event-stream';
+  const fourth = await send(graphqlUrl, { query: other }, { headers: { ...again, accept } });
+  assert.deepEqual([fourth.status, fourth.headers.get('retry-after')], [429, '5']);
+  assert.equal(fourth.json.errors[0].extensions.code, 'rate_limited');
+  assert.deepEqual([counts.members, driver.asked], [2, []]);
+  const more = await openSocket(socketUrl, { init: false });
+  more.send({ type: 'connection_init', payload: jane });
+  assert.equal((await within(more.closed, 'the end of the socket')).code, 1013);
+  assert.deepEqual(refused, ['sockets_per_caller', 'sockets_per_caller']);
+
+  // What is answered at once takes no seat, and others have their own.
+  const single = await send(graphqlUrl, { query: '{ __typename }' }, { headers: { ...jane, accept } });
+  assert.equal(single.status, 200);
+  const anna = await openStream(graphqlUrl, { query }, bearer(await lab.issuer.token({ sub: 'anna' })));
+  await anna.next('the state');
+  first.leave();
+  await eventually(() => counts.members === 2, 'one has left');
+  const instead = await openStream(graphqlUrl, { query }, jane);
+  assert.equal(instead.response.statusCode, 200);
+  socket.raw.terminate();
 });

@@ -6,6 +6,7 @@ import { createCall } from '../../src/call.ts';
 import { defaultLimits } from '../../src/config/limits.ts';
 import { createEngine } from '../../src/http/graphql/engine.ts';
 import { createGroups } from '../../src/http/graphql/groups.ts';
+import { createSeats } from '../../src/http/graphql/seats.ts';
 import { createWebSockets } from '../../src/http/graphql/websocket.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { RefusalReason } from '../../src/http/refusals.ts';
@@ -132,6 +133,7 @@ test('check 41: a caller who is signed in has 16 sockets; the 17th is told 1013,
     },
     admit() {},
     limits: defaultLimits,
+    seats: createSeats(defaultLimits.socketsPerCaller, () => refused.push('sockets_per_caller')),
     onRefused: reason => void refused.push(reason),
     log: silent,
   });
