@@ -55,9 +55,11 @@ export function createGraphql(options: GraphqlOptions) {
   const handler = createHandler<GraphqlExchange, undefined, Context & OperationContext>({
     async onSubscribe(request, params) {
       try {
-        const ready = await engine.prepare(params as GraphqlParams);
+        const { contextFor } = request.raw;
+        // By GET nothing is changed, whatever it says.
+        const ready = await engine.prepare(params as GraphqlParams, request.method === 'POST' ? contextFor : undefined);
         if (ready.operation.operation === OperationTypeNode.SUBSCRIPTION) return [refused(needsStream)];
-        const context = request.raw.contextFor(ready.operation.operation);
+        const context = contextFor(ready.operation.operation);
         // What GET may not ask for is refused after this, and no mutation.
         if (request.method === 'POST') admit(context.call, ready.mutations);
         const args = {
@@ -89,7 +91,7 @@ export function createGraphql(options: GraphqlOptions) {
     if (Array.isArray(params)) return send(res, params as Response);
     let ready: Prepared;
     try {
-      ready = await engine.prepare(params as GraphqlParams);
+      ready = await engine.prepare(params as GraphqlParams, request.method === 'POST' ? contextFor : undefined);
     } catch (error) {
       return send(res, badRequest(refusalsOf(error)));
     }

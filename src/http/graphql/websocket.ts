@@ -140,8 +140,9 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
         return [tooManyOperations(limits.operationsPerSocket)];
       }
       try {
-        const ready = await engine.prepare(payload as GraphqlParams);
-        const context = contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.peer);
+        const forType = (type: OperationTypeNode) => contextFor(type, ctx.extra.closed.signal, ctx.extra.peer);
+        const ready = await engine.prepare(payload as GraphqlParams, forType);
+        const context = forType(ready.operation.operation);
         admit(context.call, ready.mutations);
         const args: ExecutionArgs = {
           schema: engine.schema,
