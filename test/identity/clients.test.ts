@@ -16,7 +16,7 @@ import { baseUrl, serveLab } from './lab.ts';
 
 const gateway = () => testGateway({ drivers: [fakeDriver({ models: ['qwen3:8b'] })] });
 
-test('18: the MCP SDK finds the provider from our answer, and goes on with its token', async () => {
+test('check 18: the MCP SDK finds the provider from our answer, and goes on with its token', async () => {
   await using lab = await serveLab({
     gateway: gateway(),
     prepare: issuer => {

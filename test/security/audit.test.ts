@@ -45,7 +45,7 @@ async function world(t: TestContext) {
   return { server, driver, lines, entries, wiring };
 }
 
-describe('one entry for each mutation', () => {
+describe('check 28: one entry for each mutation', () => {
   for (const face of allFaces) {
     test(`through ${face}, done or refused`, async t => {
       const { server, driver, entries, wiring } = await world(t);
@@ -182,7 +182,7 @@ describe('one entry for each mutation', () => {
   });
 });
 
-describe('who did it', () => {
+describe('check 28: who did it', () => {
   const jane: Caller = { name: 'jane@example.com', anonymous: false, scope: 'jane' };
   const wirable = { backend: 'kserve', reference: 'x', access: { url: 'http://x', model: 'x' } } as never;
 
@@ -254,7 +254,7 @@ describe('who did it', () => {
   });
 });
 
-describe('--audit-log', () => {
+describe('check 28: --audit-log', () => {
   const folder = (t: TestContext) => {
     const made = mkdtempSync(join(tmpdir(), 'audit-'));
     t.after(() => rmSync(made, { recursive: true, force: true }));

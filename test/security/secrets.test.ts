@@ -70,7 +70,7 @@ const headers = {
   'proxy-authorization': `Basic ${Buffer.from(`me:${planted.password}`).toString('base64')}`,
 };
 
-describe('48: planted secrets', () => {
+describe('check 48: planted secrets', () => {
   for (const format of ['json', 'text'] as const) {
     test(`come out nowhere where servers repeat them, with lines of ${format}`, async t => {
       const logs = everyLog(t);
@@ -160,7 +160,7 @@ describe('48: planted secrets', () => {
   });
 });
 
-describe('48: words', () => {
+describe('check 48: words', () => {
   test('a secret goes from them when an error is made of them, and from errors that others make', () => {
     for (const secret of [
       planted.jwt,
@@ -200,7 +200,7 @@ describe('48: words', () => {
   });
 });
 
-test('49: the value of a Secret is never answered, only its name', async t => {
+test('check 49: the value of a Secret is never answered, only its name', async t => {
   const logs = everyLog(t);
   await using world = await startOnCluster({ drivers: [fakeDriver({ models: ['a:1b'] })], log: logs.json });
   await using server = await startServer({ gateway: world.gateway, log: logs.json });
