@@ -23,13 +23,13 @@ import { bearer } from './lab.ts';
 
 /** The gateway as it is started for the tokens of a provider; the resource is what MCP clients ask tokens for. */
 async function startFor(t: TestContext, provider: OidcProvider) {
-  const port = await freePort();
+  const [port, metricsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const { settings } = parseServe(
     [
       ...['--listen', `127.0.0.1:${port}`, '--enable-oauth', '--oauth-provider', 'dex', '--oauth-base-url', url],
       ...['--dex-issuer-url', provider.url, '--dex-client-id', 'platform', '--allow-private-oauth-urls'],
-      ...['--oauth-trusted-audiences', `muster,${url}/mcp`],
+      ...['--oauth-trusted-audiences', `muster,${url}/mcp`, '--metrics-listen', `127.0.0.1:${metricsPort}`],
     ],
     {},
     { buildable: [] },
@@ -40,7 +40,8 @@ async function startFor(t: TestContext, provider: OidcProvider) {
   let ready = false;
   for (let tries = 0; !ready && tries < 500; tries++) ready = (await send(`${url}/readyz`)).status === 200;
   assert.ok(ready, lines.join(''));
-  return { url, graphqlUrl: `${url}/graphql`, socketUrl: `ws://127.0.0.1:${port}/graphql`, lines };
+  const metrics = async () => (await send(`http://127.0.0.1:${metricsPort}/metrics`)).text;
+  return { url, metrics, graphqlUrl: `${url}/graphql`, socketUrl: `ws://127.0.0.1:${port}/graphql`, lines };
 }
 
 /** The time of the provider and of the gateway, which a test moves; timers go on as ever. */
@@ -58,9 +59,9 @@ function stoppedClock(t: TestContext) {
 /** A change of nothing, on every face: who asked for it is in the audit trail. */
 const cancel = { query: 'mutation { cancelJob(id: "none") { id } }' };
 
-test('one person, signed in at a provider that others wrote, is the same on every face', async t => {
+test('check 48: one person, signed in at a provider that others wrote, is the same on every face, and their token is nowhere', async t => {
   await using provider = await startProvider(['platform', 'muster', 'stranger']);
-  const { url, graphqlUrl, socketUrl, lines } = await startFor(t, provider);
+  const { url, graphqlUrl, socketUrl, metrics, lines } = await startFor(t, provider);
   for (const client of ['platform', 'muster']) {
     const { id_token: token } = await signIn(provider, client, 'jane');
     assert.partialDeepStrictEqual(decodeJwt(token), { iss: provider.url, aud: client, sub: 'jane' });
@@ -92,7 +93,13 @@ test('one person, signed in at a provider that others wrote, is the same on ever
       entries.map(({ caller, face, action, outcome }) => `${caller} ${face} ${action} ${outcome}`),
       ['rest', 'graphql', 'graphql', 'mcp'].map(face => `jane@example.com ${face} cancelJob refused`),
     );
-    assert.ok(!lines.join('').includes(token), 'no token is logged');
+    const came = await metrics();
+    assert.match(came, /model_manager_http_requests_total\{surface="graphql",method="POST",code="200"\} [1-9]/);
+    assert.match(came, /model_manager_mcp_tool_calls_total\{tool="cancel_job",code="not_found"\} [1-9]/);
+    for (const secret of [token, ...token.split('.'), 'jane']) {
+      assert.ok(!came.includes(secret), 'no label of a metric has it');
+    }
+    for (const secret of [token, ...token.split('.')]) assert.ok(!lines.join('').includes(secret), 'no line has it');
   }
   const { id_token: other } = await signIn(provider, 'stranger', 'jane');
   const refused = await send(`${url}/api/v1/jobs`, undefined, { headers: bearer(other) });

@@ -7,7 +7,6 @@ import { describe, type TestContext, test } from 'node:test';
 import { openAuditFile } from '../../src/audit/file.ts';
 import { createLmstudioDriver } from '../../src/drivers/lmstudio/index.ts';
 import { GatewayError, messageOf } from '../../src/errors.ts';
-import { createMetrics } from '../../src/http/metrics.ts';
 import { createLogger } from '../../src/log.ts';
 import { redacted } from '../../src/secrets.ts';
 import { registryOf } from '../support/backends.ts';
@@ -104,7 +103,6 @@ describe('check 48: planted secrets', () => {
       const logs = everyLog(t);
       const log = logs[format];
       await using server = await startServer({ log });
-      const { gateway } = server;
       await send(`${server.url}/api/v1/models?access_token=${planted.jwt}`, undefined, { headers });
       await send(`${server.url}/api/v1/models/load`, { model: planted.hub, token: planted.opaque }, { headers });
       await send(`${server.url}/api/v1/models/load`, `{"password":"${planted.password}"`, { headers });
@@ -121,8 +119,6 @@ describe('check 48: planted secrets', () => {
       const stream = await openStream(server.graphqlUrl, { query: 'subscription { jobs { revision } }' }, headers);
       await stream.next('an event');
       stream.leave();
-      const metrics = createMetrics(gateway);
-      metrics.onToolCall('load_model', 'not_found', 0.1);
       const answers = await Promise.all([
         send(`${server.url}/api/v1/jobs`),
         ask(server, '{ jobs { nodes { id model error } } info { version } }'),
