@@ -44,9 +44,9 @@ async function startFor(t: TestContext, provider: OidcProvider) {
   return { url, metrics, graphqlUrl: `${url}/graphql`, socketUrl: `ws://127.0.0.1:${port}/graphql`, lines };
 }
 
-/** The time of the provider and of the gateway, which a test moves; timers go on as ever. */
+/** The time of the provider and of the gateway, which a test moves; timers go on as ever. It begins on a whole second. */
 function stoppedClock(t: TestContext) {
-  let now = Date.now();
+  let now = Math.floor(Date.now() / 1000) * 1000;
   t.mock.timers.enable({ apis: ['Date'], now });
   return {
     pass(ms: number) {
