@@ -1,6 +1,6 @@
 /** The audit trail: one entry for everything that is changed, or was to be, whoever wanted it and whatever came of it. */
 import { type Call, ownName } from '../call.ts';
-import { asGatewayError, type ErrorCode, messageOf } from '../errors.ts';
+import { asGatewayError, type ErrorCode, type GatewayError, messageOf } from '../errors.ts';
 
 /** By which of its faces the gateway was asked. */
 export type Face = 'rest' | 'graphql' | 'mcp';
@@ -56,6 +56,11 @@ const entries = new WeakSet<object>();
 export const isAuditEntry = (value: unknown): value is AuditEntry =>
   typeof value === 'object' && value !== null && entries.has(value);
 
+/** Failures that have left their entry. */
+const told = new WeakSet<Error>();
+
+export const hasEntry = (failure: Error): boolean => told.has(failure);
+
 /** Does it, and leaves the entry that says what came of it. `targetOf` is told the answer, once there is one. */
 export async function audited<T>(
   call: Call,
@@ -71,10 +76,20 @@ export async function audited<T>(
   } catch (error) {
     const { code, status } = asGatewayError(error, call.requestId);
     const outcome = status < 500 ? 'refused' : 'failed';
-    leave(call, deed, { ...targetOf(), outcome, code, reason: messageOf(error) }, began);
+    leave(call, deed, { ...targetOf(), outcome, code, reason: cut(messageOf(error)) }, began);
+    if (error instanceof Error) told.add(error);
     throw error;
   }
 }
+
+/** Leaves the entry of what was refused before anybody began with it. */
+export function leaveRefusal(call: Call, deed: Deed, target: Target, error: GatewayError): void {
+  const { code, message } = error;
+  leave(call, deed, { ...target, outcome: 'refused', code, reason: cut(message) }, performance.now());
+}
+
+/** What was refused for what it is may be in the words, at any length. */
+const cut = (words: string) => (words.length > 1_024 ? `${words.slice(0, 1_024)}…` : words);
 
 type Outcome = Target & Pick<AuditEntry, 'outcome' | 'code' | 'reason'>;
 

@@ -72,7 +72,11 @@ export const limitSettings: { readonly [Name in keyof Limits]: Setting<Limits[Na
   headers: row('max-header-bytes', '16384', 'Bytes of all headers of a request.'),
   requestTimeout: row('request-timeout', '30s', 'How long a request may take to come, headers and body.', time),
   sockets: row('max-sockets', '1024', 'WebSockets at a time.'),
-  socketsPerCaller: row('max-sockets-per-caller', '16', 'WebSockets at a time of a caller who is signed in.'),
+  socketsPerCaller: row(
+    'max-sockets-per-caller',
+    '16',
+    'WebSockets and streams at a time of a caller who is signed in, both together.',
+  ),
   operationsPerSocket: row('max-operations-per-socket', '64', 'Operations at a time on a WebSocket.'),
   message: row('max-message-bytes', '262144', 'Bytes of a message on a WebSocket.'),
   initTimeout: row('connection-init-timeout', '3s', 'How long a WebSocket may take to say connection_init.', time),

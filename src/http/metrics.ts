@@ -108,7 +108,7 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
   });
   for (const reason of refusalReasons) refusals.inc({ reason }, 0);
   const tokenRefusals = new Counter({
-    name: `${prefix}identity_refusals_total`,
+    name: `${prefix}auth_failures_total`,
     help: 'Requests and WebSockets whose token was not taken, by why.',
     labelNames: ['reason'],
     registers,
@@ -139,24 +139,26 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
   });
 
   if (identity) {
+    const { issuer } = identity.settings;
     const ofKeys = (name: string, help: string, read: (state: KeysState) => number | undefined) =>
       new Gauge({
-        name: `${prefix}identity_${name}`,
+        name: `${prefix}jwks_${name}`,
         help,
+        labelNames: ['issuer'],
         registers,
         collect() {
           const value = read(identity.keys());
-          if (value === undefined) this.remove();
-          else this.set(value);
+          if (value === undefined) this.remove({ issuer });
+          else this.set({ issuer }, value);
         },
       });
     ofKeys(
-      'provider_up',
+      'up',
       'Whether the keys of the identity provider could be read when that was last tried; absent before.',
       ({ up }) => (up === undefined ? undefined : Number(up)),
     );
     ofKeys(
-      'keys_age_seconds',
+      'age_seconds',
       'Since they were read; they are read again for a token that comes when they are ten minutes old.',
       ({ age }) => (age === undefined ? undefined : age / 1000),
     );

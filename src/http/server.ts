@@ -19,6 +19,7 @@ import { connectionsOf, refuseBroken } from './connections.ts';
 import { createEngine } from './graphql/engine.ts';
 import { createGroups } from './graphql/groups.ts';
 import { createGraphql, wantsPage } from './graphql/handler.ts';
+import { createSeats } from './graphql/seats.ts';
 import { createStreams } from './graphql/sse.ts';
 import { createWebSockets } from './graphql/websocket.ts';
 import {
@@ -119,10 +120,12 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     metrics?.groupHooks,
   );
   const streams = createStreams();
+  const seats = createSeats(limits.socketsPerCaller, () => onRefused?.('sockets_per_caller'));
   const graphql = createGraphql({
     engine,
     groups,
     streams,
+    seats,
     operations,
     graphiql: options.graphiql,
     asksToken: identity !== undefined,
@@ -137,6 +140,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     signIn: admission?.admitSocket,
     admit: admitMutations,
     limits,
+    seats,
     onRefused,
     log,
   });

@@ -2,8 +2,11 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { Call } from '../call.ts';
 import { asGatewayError, type ErrorCode, GatewayError } from '../errors.ts';
+import { meansDryRun } from '../operations/dryRun.ts';
+import { byVariable } from '../operations/input.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
+import { leaveRefused } from '../resolvers/audit.ts';
 import type { Build, Context } from '../resolvers/builder.ts';
 import { asksDryRun, variablesOfArguments } from './arguments.ts';
 import { instructionsFor } from './instructions.ts';
@@ -53,16 +56,33 @@ export function createMcp({ operations, run, contextFor, build, admit, onCall }:
     call: Call,
   ): Promise<{ result: CallToolResult; error?: GatewayError }> {
     try {
-      const { dryRun } = operation.tool;
-      const asked = dryRun && asksDryRun(args) ? dryRun : operation;
+      const { asked, variables } = read(operation, args, call);
       if (asked.type !== 'query') admit?.(call);
-      const variables = variablesOfArguments(operation.variables, args);
       return { result: success(await run(asked, variables, contextFor(call))) };
     } catch (thrown) {
       // What `run` throws is a refusal, and is logged; anything else is a fault of ours.
       if (!(thrown instanceof GatewayError)) call.log.error({ err: thrown }, 'unexpected error');
       const error = asGatewayError(thrown, call.requestId);
       return { result: refusal(error), error };
+    }
+  }
+
+  /** What a call asks; a change that makes no sense leaves its entry in the audit trail. */
+  function read(operation: ToolOperation, args: Readonly<Record<string, unknown>>, call: Call) {
+    const { tool, type, variables, rootKey } = operation;
+    try {
+      const asked = tool.dryRun && asksDryRun(args) ? tool.dryRun : operation;
+      return { asked, variables: variablesOfArguments(variables, args) };
+    } catch (error) {
+      if (type !== 'query' && !meansDryRun(args)) {
+        leaveRefused(
+          contextFor(call),
+          rootKey,
+          byVariable(variables, ({ toolName }) => toolName, args),
+          asGatewayError(error, call.requestId),
+        );
+      }
+      throw error;
     }
   }
 

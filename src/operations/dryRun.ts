@@ -19,6 +19,10 @@ export const notABoolean = (name: string, value: unknown) =>
 /** Whether a name was meant for that, however it is spelt. */
 const isMeant = (name: string) => name.replace(/[-_\s]/g, '').toLowerCase() === dryRunName.toLowerCase();
 
+/** Whether something was asked only to be told, in whatever words: then nothing was to be done. */
+export const meansDryRun = (asked: Readonly<Record<string, unknown>>): boolean =>
+  Object.entries(asked).some(([name, value]) => isMeant(name) && String(value).toLowerCase() !== 'false');
+
 /** Throws for a dry run that is asked for in other words than these, which nobody would hear. */
 export function refuseMisspelt(names: Iterable<string>): void {
   for (const name of names) {

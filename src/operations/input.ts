@@ -30,3 +30,13 @@ export function jsonTypeOf({ type }: Variable): 'string' | 'boolean' | 'integer'
   if (isEnumType(named)) return 'string';
   return leafSchema(named as Parameters<typeof leafSchema>[0]).type as ReturnType<typeof jsonTypeOf>;
 }
+
+/** Values that have a face's names, by the names of their variables; others are left out. */
+export function byVariable(
+  variables: readonly Variable[],
+  nameOf: (variable: Variable) => string,
+  values: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const there = variables.filter(variable => Object.hasOwn(values, nameOf(variable)));
+  return Object.fromEntries(there.map(variable => [variable.name, values[nameOf(variable)]]));
+}

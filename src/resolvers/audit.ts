@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
-import { audited, type Target } from '../audit/entry.ts';
+import { audited, leaveRefusal, type Target } from '../audit/entry.ts';
+import type { GatewayError } from '../errors.ts';
 import type { Context } from './builder.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -16,6 +17,14 @@ export function withAudit(graph: GraphQLSchema): GraphQLSchema {
     };
   }
   return graph;
+}
+
+/**
+ * Leaves the entry of a mutation whose resolver was never asked, for what was asked made no sense. `args` is what was, as far
+ * as one can tell.
+ */
+export function leaveRefused({ call, face }: Context, action: string, args: Arguments, error: GatewayError): void {
+  if (args.dryRun !== true) leaveRefusal(call, { action, face }, targetOf(args, undefined), error);
 }
 
 type Named = string | { readonly name?: string } | undefined;

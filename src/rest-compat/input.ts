@@ -1,13 +1,13 @@
 import { invalidRequest } from '../errors.ts';
 import { dryRunName, notABoolean, refuseMisplaced, refuseMisspelt } from '../operations/dryRun.ts';
-import { jsonTypeOf, maxInt } from '../operations/input.ts';
+import { byVariable, jsonTypeOf, maxInt } from '../operations/input.ts';
 import type { Variable } from '../operations/load.ts';
 import type { Route } from './routes.ts';
 
 type Variables = Record<string, unknown>;
 
 /** What a request asks of its route. */
-interface Asked {
+export interface Asked {
   readonly variables: Variables;
   /** It is to be told, not done. */
   readonly dryRun: boolean;
@@ -32,13 +32,27 @@ export function askedByQuery(
 }
 
 /** The names of a body that nobody reads. */
-function namesIn(body: string): readonly string[] {
+const namesIn = (body: string): readonly string[] => Object.keys(valuesIn(body));
+
+function valuesIn(body: string): Readonly<Record<string, unknown>> {
   try {
-    return Object.keys(JSON.parse(body) ?? {});
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
     // Whatever it is, it names nothing.
-    return [];
+    return {};
   }
+}
+
+/** What a request that makes no sense was about, as far as one can tell: all that its query, body and path name. */
+export function namedBy(
+  { operation }: Route,
+  captured: Readonly<Record<string, string>>,
+  query: URLSearchParams,
+  body: string,
+): Readonly<Record<string, unknown>> {
+  const given: Readonly<Record<string, unknown>> = { ...Object.fromEntries(query), ...valuesIn(body), ...captured };
+  return { ...given, ...byVariable(operation.variables, ({ restName }) => restName, given) };
 }
 
 /** The variables of a GET or DELETE: what its path captured, and its query. */

@@ -3,11 +3,13 @@ import { answersInTime } from '../backends/patience.ts';
 import type { Call } from '../call.ts';
 import { asGatewayError, type GatewayError } from '../errors.ts';
 import type { Observation, Source } from '../live/source.ts';
+import { meansDryRun } from '../operations/dryRun.ts';
 import type { Operation } from '../operations/load.ts';
 import type { Run } from '../operations/run.ts';
+import { leaveRefused } from '../resolvers/audit.ts';
 import type { Context } from '../resolvers/builder.ts';
-import { askedByBody, askedByQuery, bodyFieldsOf } from './input.ts';
-import { type Match, matchRoute, type Route, routesOf } from './routes.ts';
+import { type Asked, askedByBody, askedByQuery, bodyFieldsOf, namedBy } from './input.ts';
+import { type Hit, type Match, matchRoute, type Route, routesOf } from './routes.ts';
 
 /** A request as far as a route needs it. */
 interface RestRequest {
@@ -76,6 +78,26 @@ export function createRest({ operations, run, contextFor, admit }: RestOptions):
     return send(entry, request);
   }
 
+  /** What a request asks; a change that makes no sense leaves its entry in the audit trail. */
+  function read({ route, captured }: Hit, { query, body }: RestRequest, call: Call): Asked {
+    try {
+      return route.rest.method === 'POST'
+        ? askedByBody(route, fields, body, query)
+        : askedByQuery(route, captured, query, body);
+    } catch (error) {
+      const named = namedBy(route, captured, query, body);
+      if (route.operation.type !== 'query' && !meansDryRun(named)) {
+        leaveRefused(
+          contextFor(call, new Map()),
+          route.operation.rootKey,
+          named,
+          asGatewayError(error, call.requestId),
+        );
+      }
+      throw error;
+    }
+  }
+
   return {
     match: (method, path) => matchRoute(routes, method, path),
     async respond(match, request, call) {
@@ -83,11 +105,8 @@ export function createRest({ operations, run, contextFor, admit }: RestOptions):
       if ('redirect' in match) return redirectTo(match.redirect, request.query);
       if ('allow' in match) return textResponse(405, 'Method Not Allowed', { allow: match.allow.join(', ') });
       try {
-        const { route, captured } = match;
-        const { variables, dryRun } =
-          route.rest.method === 'POST'
-            ? askedByBody(route, fields, request.body, request.query)
-            : askedByQuery(route, captured, request.query, request.body);
+        const { route } = match;
+        const { variables, dryRun } = read(match, request, call);
         const isMutation = route.operation.type !== 'query';
         if (!dryRun || !route.rest.dryRun) {
           if (isMutation) admit?.(call);

@@ -15,7 +15,7 @@ interface Segment {
   readonly rest?: boolean;
 }
 
-interface Hit {
+export interface Hit {
   readonly route: Route;
   /** By the names that REST has for variables. */
   readonly captured: Readonly<Record<string, string>>;

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,7 +10,9 @@ import { serve } from '../../src/commands/serve.ts';
 import { parseServe } from '../../src/config/parse.ts';
 import { ConfigError } from '../../src/config/settings.ts';
 import { issueCertificates } from '../../src/demo/cluster/http/certificate.ts';
+import { tokenProblems } from '../../src/identity/token.ts';
 import { startIssuer } from '../support/issuer.ts';
+import { freePort } from '../support/ports.ts';
 import { send } from '../support/server.ts';
 
 /** The gateway as it is started, and what it says. */
@@ -32,15 +32,6 @@ async function ready(url: string) {
     const answer = await send(`${url}/readyz`);
     if (!answer.text.includes('not read yet') || tries === 200) return answer;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createHttpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const local = ['--listen', '127.0.0.1:0'];
@@ -65,9 +56,20 @@ test('the start says in one line who may come in', async t => {
   );
   await ready(url);
   assert.equal((await send(`${url}/api/v1/backends`)).status, 401);
+  for (const aud of ['one', 'other']) {
+    const headers = { authorization: `Bearer ${await issuer.token({ aud })}` };
+    assert.equal((await send(`${url}/api/v1/backends`, undefined, { headers })).status, 401);
+  }
   const { text } = await send(`http://127.0.0.1:${metricsPort}/metrics`);
-  assert.match(text, /^model_manager_identity_provider_up 1$/m);
-  assert.match(text, /^model_manager_identity_keys_age_seconds [\d.e-]+$/m);
+  const issuedBy = `{issuer="${issuer.url}"}`;
+  assert.ok(text.includes(`\nmodel_manager_jwks_up${issuedBy} 1\n`), text);
+  assert.match(text.split(`\nmodel_manager_jwks_age_seconds${issuedBy} `)[1] ?? '', /^[\d.e-]+\n/);
+  const failures = [...text.matchAll(/^model_manager_auth_failures_total\{reason="(\w+)"\} (\d+)$/gm)];
+  assert.deepEqual(
+    Object.fromEntries(failures.map(([, reason, count]) => [reason, Number(count)])),
+    { ...Object.fromEntries(tokenProblems.map(reason => [reason, 0])), missing: 1, audience: 2 },
+    'each reason is counted apart, and is there before it happens',
+  );
 });
 
 test('a provider behind a private authority is trusted by its certificate, and by nothing else', async t => {

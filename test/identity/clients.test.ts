@@ -16,7 +16,7 @@ import { baseUrl, serveLab } from './lab.ts';
 
 const gateway = () => testGateway({ drivers: [fakeDriver({ models: ['qwen3:8b'] })] });
 
-test('18: the MCP SDK finds the provider from our answer, and goes on with its token', async () => {
+test('check 18: the MCP SDK finds the provider from our answer, and goes on with its token', async () => {
   await using lab = await serveLab({
     gateway: gateway(),
     prepare: issuer => {
@@ -67,10 +67,10 @@ test('graphql-ws comes again by itself when its token expires, with the next one
     url: lab.server.socketUrl,
     webSocketImpl: WebSocket,
     retryWait: () => Promise.resolve(),
-    // The first one has a second left.
+    // The first one has a second left at least.
     connectionParams: async () => {
       const left = given.length === 0 ? 1 : 600;
-      const token = await lab.issuer.token({ exp: Math.floor(Date.now() / 1000) + left });
+      const token = await lab.issuer.token({ exp: Math.ceil(Date.now() / 1000) + left });
       given.push(token);
       return { Authorization: `Bearer ${token}` };
     },

@@ -11,7 +11,7 @@ function mockClock(t: TestContext) {
   t.after(() => mock.timers.reset());
 }
 
-test('19: a WebSocket is closed with 4403 when its token expires, though nothing happens', async t => {
+test('check 19: a WebSocket is closed with 4403 when its token expires, though nothing happens', async t => {
   mockClock(t);
   await using lab = await serveLab();
   const token = await lab.issuer.token({ exp: began / 1000 + 300 });
@@ -30,7 +30,7 @@ test('19: a WebSocket is closed with 4403 when its token expires, though nothing
   assert.deepEqual(await within(socket.closed, 'the end of the socket'), { code: 4403, reason: 'token expired' });
 });
 
-test('20: a stream ends when its token expires: it says why, and does not say that it is complete', async t => {
+test('check 20: a stream ends when its token expires: it says why, and does not say that it is complete', async t => {
   mockClock(t);
   await using lab = await serveLab();
   const headers = bearer(await lab.issuer.token({ exp: began / 1000 + 300 }));
@@ -46,7 +46,7 @@ test('20: a stream ends when its token expires: it says why, and does not say th
   assert.equal(lab.server.counts.members, 0);
 });
 
-test('20: a stream whose client does not read ends, too', async t => {
+test('check 20: a stream whose client does not read ends, too', async t => {
   mockClock(t);
   await using lab = await serveLab();
   const headers = bearer(await lab.issuer.token({ exp: began / 1000 + 300 }));
@@ -60,7 +60,7 @@ test('20: a stream whose client does not read ends, too', async t => {
   await within(stream.ended, 'the end of the stream');
 });
 
-test('20: at /mcp there is no stream that could outlive its token', async () => {
+test('check 20: at /mcp there is no stream that could outlive its token', async () => {
   await using lab = await serveLab();
   const headers = { ...bearer(await lab.issuer.token()), accept: 'text/event-stream' };
   const { status } = await send(`${lab.server.url}/mcp`, undefined, { headers });

@@ -25,7 +25,7 @@ function clock(t: TestContext) {
   };
 }
 
-test('11: a key that is not known costs one look at the published ones, however many ask', async t => {
+test('check 11: a key that is not known costs one look at the published ones, however many ask', async t => {
   const { now, pass } = clock(t);
   await using lab = await startLab({ now });
   const keysAsked = () => lab.issuer.asked.filter(path => path === '/keys').length;
@@ -50,7 +50,7 @@ test('11: a key that is not known costs one look at the published ones, however 
   assert.equal(keysAsked(), 3);
 });
 
-test('12: a new key is taken without a restart, the old one until the kept keys are too old', async t => {
+test('check 12: a new key is taken without a restart, the old one until the kept keys are too old', async t => {
   const { now, pass } = clock(t);
   await using lab = await startLab({ now });
   const old = lab.issuer.keys[0] as SigningKey;
@@ -63,7 +63,7 @@ test('12: a new key is taken without a restart, the old one until the kept keys 
   assert.equal(reasonOf(await lab.identity.check(await tokenOfOld('2'))), 'signature');
 });
 
-test('12: a key that was withdrawn is refused once the kept keys are ten minutes old', async t => {
+test('check 12: a key that was withdrawn is refused once the kept keys are ten minutes old', async t => {
   const { now, pass } = clock(t);
   await using lab = await startLab({ now });
   const old = lab.issuer.keys[0] as SigningKey;
@@ -74,7 +74,7 @@ test('12: a key that was withdrawn is refused once the kept keys are ten minutes
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ jti: '2' }, { key: old }))), 'signature');
 });
 
-test('14: while the provider is down, known keys are good for an hour, and then no longer', async t => {
+test('check 14: while the provider is down, known keys are good for an hour, and then no longer', async t => {
   const { now, pass } = clock(t);
   await using lab = await startLab({ now });
   const token = await lab.issuer.token({ exp: began / 1000 + 7_200 });
@@ -103,7 +103,7 @@ test('14: while the provider is down, known keys are good for an hour, and then 
   assert.equal(await check(), 'accepted');
 });
 
-test('15: what is no small set of keys from the provider itself is none', async () => {
+test('check 15: what is no small set of keys from the provider itself is none', async () => {
   const elsewhere = createServer((_req, res) => res.end(JSON.stringify({ keys: [] })));
   await new Promise<void>(resolve => elsewhere.listen(0, '127.0.0.1', resolve));
   const foreign = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/keys`;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { callTool } from '../mcp/muster.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
-import { openSocket, send, textOf, within } from '../support/server.ts';
+import { eventually, openSocket, openStream, send, textOf, within } from '../support/server.ts';
 import { baseUrl, bearer, serveLab } from './lab.ts';
 
 const initialize = {
@@ -16,34 +16,55 @@ const challenge = (path: string) =>
   `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${path}", error="invalid_token", ` +
   'error_description="sign in: send a token as Authorization: Bearer TOKEN"';
 
-test('1–3: without a token every face answers 401 and says where to sign in', async () => {
-  const driver = fakeDriver({ models: ['qwen3:8b'] });
-  await using lab = await serveLab({ gateway: testGateway({ drivers: [driver] }) });
-  const { url, graphqlUrl } = lab.server;
-  driver.asked.length = 0;
-  const asks: readonly (readonly [string, string, unknown])[] = [
-    ['', `${url}/api/v1/models`, undefined],
-    ['', `${url}/api/v1/openapi.yaml`, undefined],
-    ['', `${url}/api/v1/nothing`, undefined],
-    ['', `${url}/api/v1/models/pull`, { model: 'qwen3:8b' }],
-    ['', graphqlUrl, { query: '{ models { items { name } } }' }],
-    ['', `${graphqlUrl}?query=%7B__typename%7D`, undefined],
-    ['/mcp', `${url}/mcp`, initialize],
-    ['/mcp', `${url}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
-  ];
-  for (const [path, target, body] of asks) {
-    const { status, headers, json } = await send(target, body);
-    assert.equal(status, 401, target);
-    assert.equal(headers.get('www-authenticate'), challenge(path), target);
-    assert.deepEqual(json, {
-      error: 'invalid_token',
-      error_description: 'sign in: send a token as Authorization: Bearer TOKEN',
-    });
-  }
-  const stream = await send(graphqlUrl, { query: textOf('watchModels') }, { headers: { accept: 'text/event-stream' } });
-  assert.equal(stream.status, 401);
-  assert.deepEqual(driver.asked, [], 'nothing was executed');
-});
+const faces: readonly (readonly [string, string, readonly (readonly [string, unknown])[]])[] = [
+  [
+    'check 1: without a token REST answers 401 and says where to sign in',
+    '',
+    [
+      ['/api/v1/models', undefined],
+      ['/api/v1/openapi.yaml', undefined],
+      ['/api/v1/nothing', undefined],
+      ['/api/v1/models/pull', { model: 'qwen3:8b' }],
+    ],
+  ],
+  [
+    'check 2: without a token GraphQL answers 401, not 200 with errors, and says where to sign in',
+    '',
+    [
+      ['/graphql', { query: '{ models { items { name } } }' }],
+      ['/graphql', { query: 'mutation { pullModel(model: "qwen3:8b") { created } }' }],
+      ['/graphql?query=%7B__typename%7D', undefined],
+    ],
+  ],
+  [
+    'check 3: without a token MCP answers 401, to initialize too, and says where to sign in',
+    '/mcp',
+    [
+      ['/mcp', initialize],
+      ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
+    ],
+  ],
+];
+for (const [title, metadata, asks] of faces) {
+  test(title, async () => {
+    const driver = fakeDriver({ models: ['qwen3:8b'] });
+    await using lab = await serveLab({ gateway: testGateway({ drivers: [driver] }) });
+    driver.asked.length = 0;
+    for (const accept of ['*/*', 'application/graphql-response+json', 'text/event-stream']) {
+      for (const [path, body] of asks) {
+        const { status, headers, json } = await send(`${lab.server.url}${path}`, body, { headers: { accept } });
+        assert.equal(status, 401, path);
+        assert.equal(headers.get('www-authenticate'), challenge(metadata), path);
+        assert.deepEqual(json, {
+          error: 'invalid_token',
+          error_description: 'sign in: send a token as Authorization: Bearer TOKEN',
+        });
+      }
+    }
+    assert.deepEqual(driver.asked, [], 'nothing was executed');
+    assert.deepEqual(lab.server.gateway.jobs.store.list(), []);
+  });
+}
 
 test('with a token every face answers', async () => {
   const driver = fakeDriver({ models: ['qwen3:8b'] });
@@ -61,7 +82,7 @@ test('with a token every face answers', async () => {
   socket.raw.terminate();
 });
 
-test('4: a WebSocket without a good token is closed before anything is executed', async () => {
+test('check 4: a WebSocket without a good token is closed before anything is executed', async () => {
   const driver = fakeDriver({ models: ['qwen3:8b'] });
   await using lab = await serveLab({ gateway: testGateway({ drivers: [driver] }) });
   const key = lab.issuer.keys[0];
@@ -98,7 +119,7 @@ test('4: a WebSocket without a good token is closed before anything is executed'
   assert.deepEqual(driver.asked, [], 'nothing was executed');
 });
 
-test('16: a token in the query is no token', async () => {
+test('check 16: a token in the query is no token', async () => {
   await using lab = await serveLab();
   const token = await lab.issuer.token();
   for (const name of ['access_token', 'token', 'authorization']) {
@@ -108,7 +129,7 @@ test('16: a token in the query is no token', async () => {
   assert.ok(!lab.server.logged.join('').includes(token));
 });
 
-test('18: the metadata is public, names what clients dial, and has no secret', async () => {
+test('check 18: the metadata is public, names what clients dial, and has no secret', async () => {
   await using lab = await serveLab();
   for (const [path, resource] of [
     ['', baseUrl],
@@ -148,7 +169,7 @@ test('probes are public, and what is not there is not there', async () => {
   }
 });
 
-test('28: who asked is in the line of the log and in the job', async () => {
+test('check 28: who asked is in the line of the log and in the job', async () => {
   const logged: string[] = [];
   const log = pino({}, { write: line => logged.push(line) });
   await using lab = await serveLab({ gateway: testGateway({ log }) });
@@ -180,7 +201,7 @@ test('28: who asked is in the line of the log and in the job', async () => {
   }
 });
 
-test('30: what a page asks before its request carries no token, and a refusal can be read by the page', async () => {
+test('check 30: what a page asks before its request carries no token, and a refusal can be read by the page', async () => {
   const origin = 'https://portal.example';
   await using lab = await serveLab({ allowedOrigins: [origin] });
   const asks = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
@@ -191,7 +212,7 @@ test('30: what a page asks before its request carries no token, and a refusal ca
   assert.deepEqual([refused.status, refused.headers.get('access-control-allow-origin')], [401, origin]);
 });
 
-test('50: the mutations of a person are counted whatever token they send, those of others are theirs', async () => {
+test('check 50: the mutations of a person are counted whatever token they send, those of others are theirs', async () => {
   await using lab = await serveLab({ limits: { mutations: 1 } });
   const unload = async (claims: Record<string, unknown>) => {
     const headers = bearer(await lab.issuer.token(claims));
@@ -200,4 +221,41 @@ test('50: the mutations of a person are counted whatever token they send, those 
   await unload({ sub: 'a', jti: '1' });
   assert.equal(await unload({ sub: 'a', jti: '2' }), 429);
   assert.notEqual(await unload({ sub: 'b' }), 429);
+});
+
+test('check 41: streams take a seat as sockets do; one too many is refused with 429 before anything is done for it', async () => {
+  const driver = fakeDriver({ models: ['qwen3:8b'] });
+  const limits = { socketsPerCaller: 3 };
+  await using lab = await serveLab({ gateway: testGateway({ drivers: [driver] }), limits });
+  const { graphqlUrl, socketUrl, counts, refused } = lab.server;
+  const query = textOf('watchModels');
+  const jane = bearer(await lab.issuer.token());
+  const [first] = [await openStream(graphqlUrl, { query }, jane), await openStream(graphqlUrl, { query }, jane)];
+  // Another token of the same person is the same person.
+  const again = bearer(await lab.issuer.token({ jti: 'again' }));
+  const socket = await openSocket(socketUrl, { payload: again });
+  await eventually(() => counts.members === 2, 'both follow');
+
+  driver.asked.length = 0;
+  const other = 'subscription { jobs { revision } }';
+  const accept = 'text/event-stream';
+  const fourth = await send(graphqlUrl, { query: other }, { headers: { ...again, accept } });
+  assert.deepEqual([fourth.status, fourth.headers.get('retry-after')], [429, '5']);
+  assert.equal(fourth.json.errors[0].extensions.code, 'rate_limited');
+  assert.deepEqual([counts.members, driver.asked], [2, []]);
+  const more = await openSocket(socketUrl, { init: false });
+  more.send({ type: 'connection_init', payload: jane });
+  assert.equal((await within(more.closed, 'the end of the socket')).code, 1013);
+  assert.deepEqual(refused, ['sockets_per_caller', 'sockets_per_caller']);
+
+  // What is answered at once takes no seat, and others have their own.
+  const single = await send(graphqlUrl, { query: '{ __typename }' }, { headers: { ...jane, accept } });
+  assert.equal(single.status, 200);
+  const anna = await openStream(graphqlUrl, { query }, bearer(await lab.issuer.token({ sub: 'anna' })));
+  await anna.next('the state');
+  first.leave();
+  await eventually(() => counts.members === 2, 'one has left');
+  const instead = await openStream(graphqlUrl, { query }, jane);
+  assert.equal(instead.response.statusCode, 200);
+  socket.raw.terminate();
 });

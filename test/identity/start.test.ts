@@ -3,7 +3,7 @@ import { mock, test } from 'node:test';
 import { eventually, send } from '../support/server.ts';
 import { bearer, serveLab } from './lab.ts';
 
-test('13: without keys at the start the process is up, not ready, answers 503, and recovers by itself', async t => {
+test('check 13: without keys at the start the process is up, not ready, answers 503, and recovers by itself', async t => {
   mock.timers.enable({ apis: ['setTimeout'] });
   t.after(() => mock.timers.reset());
   await using lab = await serveLab({

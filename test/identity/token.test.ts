@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { exportSPKI, SignJWT } from 'jose';
+import { refusalAnswer } from '../../src/identity/challenge.ts';
 import type { Verdict } from '../../src/identity/identity.ts';
+import { tokenProblems } from '../../src/identity/token.ts';
 import { createKey, platform, type SigningKey } from '../support/issuer.ts';
 import { send, within } from '../support/server.ts';
 import { bearer, serveLab, startLab } from './lab.ts';
@@ -14,7 +16,7 @@ const seconds = began / 1000;
 const reasonOf = (verdict: Verdict) => ('person' in verdict ? 'accepted' : verdict.refusal.reason);
 const messageOf = (verdict: Verdict) => ('person' in verdict ? 'accepted' : verdict.refusal.message);
 
-test('5: the clocks may differ by 30 s, not by more', async () => {
+test('check 5: the clocks may differ by 30 s, not by more', async () => {
   await using lab = await startLab({ now: () => began });
   const check = async (claims: object) => lab.identity.check(await lab.issuer.token({ ...claims }));
   assert.equal(reasonOf(await check({ exp: seconds - 29 })), 'accepted');
@@ -23,24 +25,23 @@ test('5: the clocks may differ by 30 s, not by more', async () => {
   assert.match(messageOf(late), /expired/);
 });
 
-test('5: an expired token is 401 on the wire', async () => {
-  await using lab = await serveLab();
-  const now = Math.floor(Date.now() / 1000);
+test('check 5: on the wire 31 s are 401, 29 s are 200', async () => {
+  await using lab = await serveLab({ now: () => began });
   const url = `${lab.server.url}/api/v1/backends`;
-  const late = await send(url, undefined, { headers: bearer(await lab.issuer.token({ exp: now - 31 })) });
+  const late = await send(url, undefined, { headers: bearer(await lab.issuer.token({ exp: seconds - 31 })) });
   assert.equal(late.status, 401);
   assert.match(late.json.error_description, /expired/);
-  const inTime = await send(url, undefined, { headers: bearer(await lab.issuer.token({ exp: now - 25 })) });
+  const inTime = await send(url, undefined, { headers: bearer(await lab.issuer.token({ exp: seconds - 29 })) });
   assert.equal(inTime.status, 200);
 });
 
-test('6: a token that is not valid yet is refused', async () => {
+test('check 6: a token that is not valid yet is refused', async () => {
   await using lab = await startLab({ now: () => began });
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ nbf: seconds + 31 }))), 'early');
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ nbf: seconds + 29 }))), 'accepted');
 });
 
-test('7: the issuer is the configured one to the letter', async () => {
+test('check 7: the issuer is the configured one to the letter', async () => {
   await using lab = await startLab();
   for (const iss of [
     'https://other.example.com',
@@ -53,7 +54,7 @@ test('7: the issuer is the configured one to the letter', async () => {
   assert.equal(reasonOf(await lab.identity.check(await lab.issuer.token({ iss: undefined }))), 'issuer');
 });
 
-test('8: a token for somebody else is refused with both lists, one for several is taken', async () => {
+test('check 8: a token for somebody else is refused with both lists, one for several is taken', async () => {
   await using lab = await serveLab({ settings: { audiences: [platform, 'muster'] } });
   const url = `${lab.server.url}/api/v1/backends`;
   const other = await send(url, undefined, { headers: bearer(await lab.issuer.token({ aud: ['a', 'b"\\\r\nx'] })) });
@@ -132,23 +133,30 @@ test('the caller is the email, else the subject; people are told apart by issuer
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-test('9, 10: no signature, and one with the public key as a secret, are none', async () => {
+test('check 9: alg none, however it is written, is no signature', async () => {
   await using lab = await startLab();
   const [, payload] = (await lab.issuer.token()).split('.');
-  for (const alg of ['none', 'None', 'NONE']) {
+  for (const alg of ['none', 'None', 'NONE', 'nOnE', '']) {
     for (const signature of ['', 'AAAA']) {
       const verdict = await lab.identity.check(`${encode({ alg, kid: 'first' })}.${payload}.${signature}`);
-      assert.notEqual(reasonOf(verdict), 'accepted');
+      assert.ok(['signature', 'malformed'].includes(reasonOf(verdict)), `${alg}: ${reasonOf(verdict)}`);
     }
   }
+});
+
+test('check 10: the public key as a secret signs nothing', async () => {
+  await using lab = await startLab();
+  const [, payload] = (await lab.issuer.token()).split('.');
   const [key] = lab.issuer.keys as [SigningKey];
   const secrets = [await exportSPKI(key.pair.publicKey), JSON.stringify(key.jwk), key.jwk.n as string];
   const claims = JSON.parse(Buffer.from(payload as string, 'base64url').toString());
   for (const secret of secrets) {
-    const forged = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'HS256', kid: 'first' })
-      .sign(new TextEncoder().encode(secret));
-    assert.equal(reasonOf(await lab.identity.check(forged)), 'signature');
+    for (const alg of ['HS256', 'HS384', 'HS512']) {
+      const forged = await new SignJWT(claims)
+        .setProtectedHeader({ alg, kid: 'first' })
+        .sign(new TextEncoder().encode(secret));
+      assert.equal(reasonOf(await lab.identity.check(forged)), 'signature', alg);
+    }
   }
 });
 
@@ -184,7 +192,7 @@ test('each algorithm that is taken is taken, others are not', async () => {
   }
 });
 
-test('17: two tokens, and one of 64 KiB, are refused, and the server goes on', async () => {
+test('check 17: two tokens, and one of 64 KiB, are refused, and the server goes on', async () => {
   await using lab = await serveLab();
   const token = await lab.issuer.token();
   const raw = (headers: string) => {
@@ -231,7 +239,7 @@ test('a token that was checked is not checked again for a minute, and not past i
   assert.equal(key.kid, 'first');
 });
 
-test('51: a signature that is wrong at its beginning or its end is answered alike, also beside one that was taken', async () => {
+test('check 51: a signature that is wrong at its beginning or its end is answered alike, also beside one that was taken', async () => {
   await using lab = await startLab();
   const token = await lab.issuer.token();
   assert.equal(reasonOf(await lab.identity.check(token)), 'accepted');
@@ -247,4 +255,17 @@ test('51: a signature that is wrong at its beginning or its end is answered alik
   const unknown = await lab.identity.check(await lab.issuer.token({}, { key: { ...(await createKey('unknown')) } }));
   for (const verdict of [...verdicts, unknown]) assert.deepEqual(verdict, forged);
   assert.equal(reasonOf(forged), 'signature');
+});
+
+test('whatever a token is refused for, the answer is 401 and says why; 503 only where none can be checked', () => {
+  for (const reason of tokenProblems) {
+    const { status, headers, body } = refusalAnswer(
+      { reason, message: 'why "it" is' },
+      'https://models.example.com',
+      '',
+    );
+    assert.equal(status, reason === 'unavailable' ? 503 : 401, reason);
+    assert.equal(headers['www-authenticate']?.includes('error_description="why \\"it\\" is"') ?? false, status === 401);
+    assert.equal(JSON.parse(body).error_description, 'why "it" is');
+  }
 });

@@ -18,7 +18,7 @@ import { callTool } from '../mcp/muster.ts';
 import { startOnCluster } from '../support/cluster.ts';
 import { allFaces, type Face, through } from '../support/facts.ts';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
-import { eventually, send, startServer } from '../support/server.ts';
+import { eventually, openSocket, send, startServer } from '../support/server.ts';
 import { fakeWiring, servingDriver } from '../support/serving.ts';
 
 type Line = Partial<AuditEntry> & { readonly level?: string; readonly msg?: string };
@@ -45,7 +45,7 @@ async function world(t: TestContext) {
   return { server, driver, lines, entries, wiring };
 }
 
-describe('one entry for each mutation', () => {
+describe('check 28: one entry for each mutation', () => {
   for (const face of allFaces) {
     test(`through ${face}, done or refused`, async t => {
       const { server, driver, entries, wiring } = await world(t);
@@ -182,7 +182,7 @@ describe('one entry for each mutation', () => {
   });
 });
 
-describe('who did it', () => {
+describe('check 28: who did it', () => {
   const jane: Caller = { name: 'jane@example.com', anonymous: false, scope: 'jane' };
   const wirable = { backend: 'kserve', reference: 'x', access: { url: 'http://x', model: 'x' } } as never;
 
@@ -254,7 +254,7 @@ describe('who did it', () => {
   });
 });
 
-describe('--audit-log', () => {
+describe('check 28: --audit-log', () => {
   const folder = (t: TestContext) => {
     const made = mkdtempSync(join(tmpdir(), 'audit-'));
     t.after(() => rmSync(made, { recursive: true, force: true }));
@@ -380,5 +380,106 @@ describe('--audit-log', () => {
     );
     assert.match(lines.join(''), /INFO.*: loadModel ok .*model=a/);
     assert.equal(lines.length, 1);
+  });
+});
+
+describe('check 28: a mutation that is refused before its resolver is asked', () => {
+  const refusedAs = (line: Line = {}) => {
+    const { action, face, backend, model, job, outcome, code } = line;
+    return JSON.parse(JSON.stringify({ action, face, backend, model, job, outcome, code }));
+  };
+
+  test('leaves its entry by whichever face, once', async t => {
+    const { server, driver, entries } = await world(t);
+    const { url, graphqlUrl } = server;
+    const graphql = (query: string, variables?: object, headers = {}) =>
+      send(graphqlUrl, { query, variables }, { headers });
+    const load = 'mutation ($m: String, $k: String) { loadModel(model: $m, keepAlive: $k) { name } }';
+    const rest: Line = { action: 'loadModel', face: 'rest', outcome: 'refused', code: 'invalid_request' };
+    const inGraph: Line = { ...rest, face: 'graphql' };
+    const socket = await openSocket(server.socketUrl);
+    const table: [what: string, () => Promise<unknown>, Line][] = [
+      ['a body that is no JSON', () => send(`${url}/api/v1/models/load`, '{"model":'), rest],
+      [
+        'a wrong type',
+        () => send(`${url}/api/v1/models/load`, { model: 'a:1b', keepAlive: 7 }),
+        { ...rest, model: 'a:1b' },
+      ],
+      [
+        'a path with a wrong query',
+        () => send(`${url}/api/v1/models/b:1b?dry_run=false`, undefined, { method: 'DELETE' }),
+        { ...rest, action: 'deleteModel', model: 'b:1b' },
+      ],
+      [
+        'no such backend',
+        () => through('REST', server, 'loadModel', { model: 'a:1b', backend: 'none' }),
+        { ...rest, backend: 'none', model: 'a:1b' },
+      ],
+      [
+        'a tool without what it needs',
+        () => callTool(`${url}/mcp`, 'pull_model', { backend: 'ollama' }),
+        { action: 'pullModel', face: 'mcp', backend: 'ollama', outcome: 'refused', code: 'backend_error' },
+      ],
+      [
+        'an argument nobody knows',
+        () => graphql('mutation { loadModel(modle: "x", backend: "b") { name } }'),
+        { ...inGraph, backend: 'b' },
+      ],
+      ['a variable of another type', () => graphql(load, { m: 7, k: '1m' }), inGraph],
+      [
+        'the same in a stream',
+        () => graphql(load, { m: 'x', k: {} }, { accept: 'text/event-stream' }),
+        { ...inGraph, model: 'x' },
+      ],
+      [
+        'the same on a socket',
+        async () => {
+          socket.send({ type: 'subscribe', id: '1', payload: { query: load, variables: { m: 'y', k: [] } } });
+          await socket.next('the refusal');
+        },
+        { ...inGraph, model: 'y' },
+      ],
+      [
+        'in a fragment, under another name, several times',
+        () =>
+          graphql(
+            'mutation { ...F x: loadModel(no: 1) { name } } fragment F on Mutation { y: loadModel(no: 2) { name } ...F }',
+          ),
+        inGraph,
+      ],
+      [
+        'a null where there is none',
+        () => graphql('mutation ($m: String! = "x") { unloadModel(model: $m) { model } }', { m: null }),
+        { ...inGraph, action: 'unloadModel' },
+      ],
+    ];
+    driver.asked.length = 0;
+    for (const [what, ask, expected] of table) {
+      const before = entries().length;
+      await ask();
+      assert.deepEqual(entries().slice(before).map(refusedAs), [expected], what);
+      assert.ok((entries().at(-1)?.reason?.length ?? 0) > 10, what);
+    }
+    assert.deepEqual(driver.asked, []);
+    socket.raw.terminate();
+  });
+
+  test('leaves none where nothing was to be changed, and no long one', async t => {
+    const { server, entries } = await world(t);
+    const { url, graphqlUrl } = server;
+    await send(`${url}/api/v1/models/load`, { model: 7, dryRun: true });
+    await send(`${url}/api/v1/models/load`, { model: 'a:1b', dry_run: true });
+    await send(`${url}/api/v1/models/b:1b?dryRun=perhaps`, undefined, { method: 'DELETE' });
+    await callTool(`${url}/mcp`, 'load_model', { model: 'a:1b', dryRun: 'perhaps' });
+    await send(graphqlUrl, { query: 'mutation { addBackend(kind: 7, dryRun: true) { dryRun } }' });
+    await send(graphqlUrl, { query: '{ models(no: 1) { totalCount } }' });
+    await send(graphqlUrl, { query: 'mutation { nothingLikeIt(no: 1) { name } }' });
+    await send(`${graphqlUrl}?query=${encodeURIComponent('mutation { loadModel(no: 1) { name } }')}`);
+    assert.deepEqual(entries(), []);
+    const query = 'mutation ($m: String!, $w: Boolean) { pullModel(model: $m, wire: $w) { created } }';
+    const long = 'x'.repeat(50_000);
+    await send(graphqlUrl, { query, variables: { m: long, w: long } });
+    assert.equal(entries().length, 1);
+    for (const { reason, model } of entries()) assert.ok((reason?.length ?? 0) + (model?.length ?? 0) < 2_000);
   });
 });

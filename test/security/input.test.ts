@@ -24,7 +24,7 @@ const poisons = [
 
 const inherited = () => [Object.prototype, Array.prototype, Function.prototype].map(each => Reflect.ownKeys(each));
 
-describe('44: __proto__ in what is sent', () => {
+describe('check 44: __proto__ in what is sent', () => {
   const before = inherited();
   const unpolluted = () => {
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
@@ -89,7 +89,7 @@ describe('44: __proto__ in what is sent', () => {
   });
 });
 
-describe('45: references that lead elsewhere', () => {
+describe('check 45: references that lead elsewhere', () => {
   const ways = [
     '../x',
     'a/../../b',
@@ -142,7 +142,7 @@ describe('45: references that lead elsewhere', () => {
   });
 });
 
-test('45: what backends do have models from is no way elsewhere', async () => {
+test('check 45: what backends do have models from is no way elsewhere', async () => {
   await using server = await startServer({ gateway: testGateway({ drivers: [fakeDriver({ models: ['a:1b'] })] }) });
   for (const model of ['hf://org/name', 'https://huggingface.co/org/name', 'a..b', 'org/...x', 'qwen3:8b', 'v1.%2e5']) {
     const { json } = await ask(server, 'query ($model: String!) { model(model: $model) { name } }', { model });
@@ -150,7 +150,7 @@ test('45: what backends do have models from is no way elsewhere', async () => {
   }
 });
 
-describe('47: what nobody expected', () => {
+describe('check 47: what nobody expected', () => {
   const inner = "ENOENT: no such file '/srv/internal/secrets.json' at db-7.internal.example:5432";
   const surprise = () => {
     throw new TypeError(inner);

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { longestTurn } from '../support/eventLoop.ts';
+import type { TestContext } from 'node:test';
+import { Lexer, TypeInfo } from 'graphql';
 import { type FakeDriver, fakeDriver, testGateway } from '../support/gateway.ts';
-import { type Answer, ask, type ServerSetup, startServer, type TestServer, within } from '../support/server.ts';
+import { type ServerSetup, send, startServer, type TestServer, within } from '../support/server.ts';
 
 export const pull = 'mutation { pullModel(model: "x") { created } }';
 
@@ -66,25 +67,23 @@ export async function untilClosed(server: TestServer, bytes: string): Promise<st
 
 export interface Refused {
   readonly status: number;
-  readonly code: string;
-  /** Of the fastest of a few times: milliseconds until the answer, and of the longest turn of the event loop. */
-  readonly ms: number;
-  readonly turnMs: number;
+  /** Of every error of the answer. */
+  readonly codes: readonly string[];
+  /** Tokens that were read, and nodes that were looked at to validate: the work that the refusal was, on any machine. */
+  readonly tokens: number;
+  readonly nodes: number;
 }
 
 /** How a question is refused, and what it costs to do so. */
-export async function refusal(server: TestServer, query: string, variables?: object): Promise<Refused> {
-  let [ms, turnMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  let last: Answer | undefined;
-  for (let time = 0; time < 5 && (ms > 50 || turnMs > 100); time++) {
-    const begin = performance.now();
-    const { answer, ms: longest } = await longestTurn(() => ask(server, query, variables));
-    ms = Math.min(ms, performance.now() - begin);
-    turnMs = Math.min(turnMs, longest);
-    last = answer;
-  }
-  const { status, json } = last as Answer;
-  return { status, code: json?.errors?.[0].extensions.code, ms, turnMs };
+export async function refusal(t: TestContext, server: TestServer, query: string, headers = {}): Promise<Refused> {
+  const advance = t.mock.method(Lexer.prototype, 'advance');
+  const enter = t.mock.method(TypeInfo.prototype, 'enter');
+  const { status, json } = await send(server.graphqlUrl, { query }, { headers });
+  const [tokens, nodes] = [advance.mock.callCount(), enter.mock.callCount()];
+  advance.mock.restore();
+  enter.mock.restore();
+  // biome-ignore lint/suspicious/noExplicitAny: an error of an answer
+  return { status, codes: (json?.errors ?? []).map((error: any) => error.extensions?.code), tokens, nodes };
 }
 
 export const nested = (levels: number) => `${'{ a '.repeat(levels)}${'}'.repeat(levels)}`;

@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { listen } from '../../src/http/listen.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { refusalReasons } from '../../src/http/refusals.ts';
 import { testGateway } from '../support/gateway.ts';
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { port } = await listen(server, { host: '127.0.0.1', port: 0 });
-  server.close();
-  return port;
-}
+import { freePort } from '../support/ports.ts';
 
 test('every limit has a counter from the start, by its name, and a refusal counts there alone', async t => {
   const metrics = createMetrics(testGateway());

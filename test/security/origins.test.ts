@@ -32,6 +32,22 @@ describe('check 29: a mutation is only taken as JSON by POST', () => {
       }));
   }
 
+  test('nor does MCP take it as anything but JSON', () =>
+    server.untouched(async () => {
+      const params = { name: 'pull_model', arguments: { model: 'x' } };
+      const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      for (const type of [
+        'application/x-www-form-urlencoded',
+        'multipart/form-data; boundary=x',
+        'text/plain',
+        undefined,
+      ]) {
+        const headers = type ? { 'content-type': type } : {};
+        const { status } = await raw(server, { method: 'POST', path: '/mcp', headers }, call);
+        assert.ok(status >= 400 && status < 500, `${type}: ${status}`);
+      }
+    }));
+
   test('other methods are refused with 405', () =>
     server.untouched(async () => {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
@@ -56,7 +72,7 @@ describe('check 29: a mutation is only taken as JSON by POST', () => {
 
 test('check 33: a mutation by GET is refused with 405', () =>
   server.untouched(async () => {
-    for (const accept of ['*/*', 'application/graphql-response+json', 'text/html, */*']) {
+    for (const accept of ['*/*', 'application/graphql-response+json', 'text/html, */*', 'text/event-stream']) {
       const answer = await send(`${server.graphqlUrl}?query=${encodeURIComponent(pull)}`, undefined, {
         headers: { accept },
       });
@@ -158,7 +174,7 @@ describe('check 32: a server on this machine only answers to names of this machi
   ];
   for (const [host, status] of hosts) {
     test(`Host: ${host} → ${status}`, async () => {
-      for (const path of ['/graphql?query={__typename}', '/healthz', '/api/v1/models']) {
+      for (const path of ['/graphql?query={__typename}', '/healthz', '/api/v1/models', '/api/v1/openapi.yaml']) {
         assert.equal((await raw(server, { path, headers: { host } })).status, status, path);
       }
     });

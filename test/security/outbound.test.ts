@@ -61,7 +61,7 @@ const clients: Readonly<Record<string, (endpoint: string) => Promise<string>>> =
 };
 const wordsOf = (error: Error) => error.message;
 
-describe('25: a redirect to another host', () => {
+describe('check 25: a redirect to another host', () => {
   for (const [name, askIt] of Object.entries(clients)) {
     test(`is not followed by the client of the ${name}`, async t => {
       const other = await stub(t, 200, { 'content-type': 'application/json' });
@@ -77,7 +77,7 @@ describe('25: a redirect to another host', () => {
   }
 });
 
-describe('46: link-local and metadata addresses', () => {
+describe('check 46: link-local and metadata addresses', () => {
   const refused = [
     'http://169.254.169.254',
     'http://[fe80::1]:80',

@@ -7,7 +7,6 @@ import { describe, type TestContext, test } from 'node:test';
 import { openAuditFile } from '../../src/audit/file.ts';
 import { createLmstudioDriver } from '../../src/drivers/lmstudio/index.ts';
 import { GatewayError, messageOf } from '../../src/errors.ts';
-import { createMetrics } from '../../src/http/metrics.ts';
 import { createLogger } from '../../src/log.ts';
 import { redacted } from '../../src/secrets.ts';
 import { registryOf } from '../support/backends.ts';
@@ -70,7 +69,7 @@ const headers = {
   'proxy-authorization': `Basic ${Buffer.from(`me:${planted.password}`).toString('base64')}`,
 };
 
-describe('48: planted secrets', () => {
+describe('check 48: planted secrets', () => {
   for (const format of ['json', 'text'] as const) {
     test(`come out nowhere where servers repeat them, with lines of ${format}`, async t => {
       const logs = everyLog(t);
@@ -104,7 +103,6 @@ describe('48: planted secrets', () => {
       const logs = everyLog(t);
       const log = logs[format];
       await using server = await startServer({ log });
-      const { gateway } = server;
       await send(`${server.url}/api/v1/models?access_token=${planted.jwt}`, undefined, { headers });
       await send(`${server.url}/api/v1/models/load`, { model: planted.hub, token: planted.opaque }, { headers });
       await send(`${server.url}/api/v1/models/load`, `{"password":"${planted.password}"`, { headers });
@@ -121,8 +119,6 @@ describe('48: planted secrets', () => {
       const stream = await openStream(server.graphqlUrl, { query: 'subscription { jobs { revision } }' }, headers);
       await stream.next('an event');
       stream.leave();
-      const metrics = createMetrics(gateway);
-      metrics.onToolCall('load_model', 'not_found', 0.1);
       const answers = await Promise.all([
         send(`${server.url}/api/v1/jobs`),
         ask(server, '{ jobs { nodes { id model error } } info { version } }'),
@@ -160,7 +156,7 @@ describe('48: planted secrets', () => {
   });
 });
 
-describe('48: words', () => {
+describe('check 48: words', () => {
   test('a secret goes from them when an error is made of them, and from errors that others make', () => {
     for (const secret of [
       planted.jwt,
@@ -200,7 +196,7 @@ describe('48: words', () => {
   });
 });
 
-test('49: the value of a Secret is never answered, only its name', async t => {
+test('check 49: the value of a Secret is never answered, only its name', async t => {
   const logs = everyLog(t);
   await using world = await startOnCluster({ drivers: [fakeDriver({ models: ['a:1b'] })], log: logs.json });
   await using server = await startServer({ gateway: world.gateway, log: logs.json });

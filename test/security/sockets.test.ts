@@ -6,37 +6,53 @@ import { createCall } from '../../src/call.ts';
 import { defaultLimits } from '../../src/config/limits.ts';
 import { createEngine } from '../../src/http/graphql/engine.ts';
 import { createGroups } from '../../src/http/graphql/groups.ts';
+import { createSeats } from '../../src/http/graphql/seats.ts';
 import { createWebSockets } from '../../src/http/graphql/websocket.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { RefusalReason } from '../../src/http/refusals.ts';
 import { schema } from '../../src/resolvers/schema.ts';
-import { silent, testGateway } from '../support/gateway.ts';
+import { fakeDriver, silent, testGateway } from '../support/gateway.ts';
 import { eventually, openSocket, startServer, textOf, turn, within } from '../support/server.ts';
 
 const subscribe = { id: '1', type: 'subscribe', payload: { query: textOf('watchModels') } };
-const violations: Array<
-  [check: number, what: string, messages: Array<object | string | Buffer>, code: number, init?: false]
-> = [
-  [43, 'a second connection_init', [{ type: 'connection_init' }], 4429],
-  [43, 'an operation before the acknowledgement', [subscribe], 4401, false],
-  [43, 'an id that is in use', [subscribe, subscribe], 4409],
-  [42, 'a message of no known type', [{ type: 'start' }], 4400],
-  [42, 'a message without a type', [{}], 4400],
-  [42, 'a subscribe without a query', [{ id: '1', type: 'subscribe', payload: {} }], 4400],
-  [42, 'text that is no JSON', ['{"type":'], 4400],
-  [42, 'JSON that is no object', ['[]'], 4400],
-  [42, 'a binary frame, whatever is in it', [Buffer.from('{"type":"ping"}')], 4400],
-  [42, 'a frame over 256 KiB', [`{"type":"ping","payload":{"x":"${'x'.repeat(256 * 1024)}"}}`], 1009],
+type Violations = ReadonlyArray<[what: string, messages: Array<object | string | Buffer>, code: number, init?: false]>;
+const violations: ReadonlyArray<readonly [title: string, Violations]> = [
+  [
+    'check 43: a socket that is out of order is closed',
+    [
+      ['a second connection_init', [{ type: 'connection_init' }], 4429],
+      ['an operation before the acknowledgement', [subscribe], 4401, false],
+      ['an id that is in use', [subscribe, subscribe], 4409],
+    ],
+  ],
+  [
+    'check 42: a socket that says what is no message is closed, and others go on',
+    [
+      ['a message of no known type', [{ type: 'start' }], 4400],
+      ['a message without a type', [{}], 4400],
+      ['a subscribe without a query', [{ id: '1', type: 'subscribe', payload: {} }], 4400],
+      ['text that is no JSON', ['{"type":'], 4400],
+      ['JSON that is no object', ['[]'], 4400],
+      ['a binary frame, whatever is in it', [Buffer.from('{"type":"ping"}')], 4400],
+      ['a frame over 256 KiB', [`{"type":"ping","payload":{"x":"${'x'.repeat(256 * 1024)}"}}`], 1009],
+    ],
+  ],
 ];
 
-for (const [check, what, messages, code, init] of violations) {
-  test(`check ${check}: ${what} closes the socket with ${code}`, async () => {
-    await using server = await startServer();
-    const socket = await openSocket(server.socketUrl, { init: init ?? true });
-    for (const message of messages) socket.send(message);
-    assert.equal((await within(socket.closed, 'the close')).code, code);
-    await eventually(() => server.counts.members === 0, 'nothing of it is left');
-  });
+for (const [title, each] of violations) {
+  for (const [what, messages, code, init] of each) {
+    test(`${title}: ${what}: ${code}`, async () => {
+      await using server = await startServer();
+      const other = await openSocket(server.socketUrl);
+      const socket = await openSocket(server.socketUrl, { init: init ?? true });
+      for (const message of messages) socket.send(message);
+      assert.equal((await within(socket.closed, 'the close')).code, code);
+      await eventually(() => server.counts.members === 0, 'nothing of it is left');
+      other.send({ type: 'ping' });
+      assert.equal((await other.next('an answer')).type, 'pong');
+      other.raw.terminate();
+    });
+  }
 }
 
 test('check 42: a frame that announces 100 MB closes the socket before they come', async () => {
@@ -96,6 +112,24 @@ test('check 56: a flood of 10,000 operations is answered or refused, one by one'
   assert.equal(status, 200);
 });
 
+test('check 56: of 10,000 operations that take their time, 64 are under way; the others are refused at once', async () => {
+  const driver = fakeDriver({ models: ['a'] });
+  const go = Promise.withResolvers<void>();
+  driver.script.load = () => go.promise;
+  await using server = await startServer({ gateway: testGateway({ drivers: [driver] }) });
+  const socket = await openSocket(server.socketUrl);
+  const query = 'mutation { loadModel(model: "a") { name } }';
+  for (let id = 1; id <= 10_000; id++) socket.send({ id: String(id), type: 'subscribe', payload: { query } });
+  for (let refused = 0; refused < 10_000 - 64; refused++) {
+    const { type, payload } = await socket.next('a refusal');
+    assert.deepEqual([type, payload[0].extensions.code], ['error', 'OPERATION_LIMIT']);
+  }
+  assert.equal(server.refused.length, 10_000 - 64);
+  go.resolve();
+  for (let left = 64; left > 0; ) if ((await socket.next('an answer')).type === 'complete') left--;
+  socket.raw.terminate();
+});
+
 test('check 41: the 1,025th socket is told to come again later: 1013', async () => {
   await using server = await startServer();
   const open: WebSocket[] = [];
@@ -132,6 +166,7 @@ test('check 41: a caller who is signed in has 16 sockets; the 17th is told 1013,
     },
     admit() {},
     limits: defaultLimits,
+    seats: createSeats(defaultLimits.socketsPerCaller, () => refused.push('sockets_per_caller')),
     onRefused: reason => void refused.push(reason),
     log: silent,
   });

@@ -25,6 +25,7 @@ import type { Context } from '../../resolvers/builder.ts';
 import type { OnRefused } from '../refusals.ts';
 import { createDocuments } from './documents.ts';
 import { checkLimits, LimitError, rootFieldsOf, tokenRefusal, tooManyRows } from './limits.ts';
+import { leaveUnasked } from './unasked.ts';
 
 /** What a client asks, as it comes in the body, the query or a WebSocket message. */
 export interface GraphqlParams {
@@ -51,8 +52,11 @@ export interface EngineOptions {
 /** The engine under all GraphQL transports. */
 export interface Engine {
   readonly schema: GraphQLSchema;
-  /** Rejects with a `GraphQLError`, or an array of them: the refusal of what does not parse, fit or validate. */
-  prepare(params: GraphqlParams): Promise<Prepared>;
+  /**
+   * Rejects with a `GraphQLError`, or an array of them: the refusal of what does not parse, fit or validate. A mutation that
+   * does not fit the graph is in the audit trail, where `contextFor` says whose it was.
+   */
+  prepare(params: GraphqlParams, contextFor?: (type: OperationTypeNode) => Context): Promise<Prepared>;
   /** Runs a query or a mutation. */
   execute(prepared: Prepared, context: Context): Promise<ExecutionResult>;
   /** Begins a subscription: its events before they are executed, or the refusal. */
@@ -81,7 +85,7 @@ export function createEngine(
   }
 
   /** Parses and checks a text, and keeps it when it may be executed. */
-  async function admit(text: string): Promise<DocumentNode> {
+  async function admit(text: string, onInvalid: OnInvalid): Promise<DocumentNode> {
     const { parse, validate } = (await pipeline()).getEnveloped({});
     let document: DocumentNode;
     try {
@@ -92,15 +96,22 @@ export function createEngine(
         : (tokenRefusal(error) ?? refused(error));
     }
     const problems = validate(schema, document, rules, validation) as readonly GraphQLError[];
-    if (problems.length > 0) throw problems.map(refused);
+    if (problems.length > 0) {
+      onInvalid(document, problems);
+      throw problems.map(refused);
+    }
     documents.set(text, document);
     return document;
   }
 
   return {
     schema,
-    async prepare(params) {
-      const document = documents.get(params.query) ?? (await admit(params.query).catch(counted));
+    async prepare(params, contextFor) {
+      const onInvalid: OnInvalid = (document, problems) => {
+        if (contextFor)
+          leaveUnasked(schema, { document, params }, problems, () => contextFor(OperationTypeNode.MUTATION));
+      };
+      const document = documents.get(params.query) ?? (await admit(params.query, onInvalid).catch(counted));
       const operation = getOperationAST(document, params.operationName);
       if (!operation) throw refused(new GraphQLError(missingOperation(params.operationName)));
       const isMutation = operation.operation === OperationTypeNode.MUTATION;
@@ -109,7 +120,9 @@ export function createEngine(
     async execute(prepared, context) {
       const bounded = boundedOf(context);
       const { execute } = (await pipeline()).getEnveloped(bounded);
-      return rendered((await execute(argsOf(prepared, bounded))) as ExecutionResult, bounded);
+      const result = (await execute(argsOf(prepared, bounded))) as ExecutionResult;
+      if (prepared.mutations > 0) leaveUnasked(schema, prepared, result.errors ?? [], () => context);
+      return rendered(result, bounded);
     },
     async subscribe(prepared, context) {
       const events = await createSourceEventStream(argsOf(prepared, context));
@@ -144,6 +157,8 @@ export function createEngine(
     return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
   }
 }
+
+type OnInvalid = (document: DocumentNode, problems: readonly GraphQLError[]) => void;
 
 /** Names that are nearly right are not told: who may not read the graph could read it from them, one guess at a time. */
 const validation = { hideSuggestions: true };

@@ -18,12 +18,14 @@ import {
 import { type Page, pageSecurityPolicy, renderPage } from './graphiql.ts';
 import type { Groups } from './groups.ts';
 import { LimitError } from './limits.ts';
+import type { Seats } from './seats.ts';
 import type { Streams } from './sse.ts';
 
 export interface GraphqlOptions {
   readonly engine: Engine;
   readonly groups: Groups;
   readonly streams: Streams;
+  readonly seats: Seats;
   readonly operations: readonly Operation[];
   readonly graphiql: boolean;
   /** Throws when whoever asks has asked for too many mutations. */
@@ -46,16 +48,18 @@ type GraphqlRequest = Request<GraphqlExchange, undefined>;
 
 /** GraphQL over HTTP: JSON by graphql-http's handler, Server-Sent Events, and GraphiQL for browsers. */
 export function createGraphql(options: GraphqlOptions) {
-  const { engine, groups, streams, operations, graphiql, asksToken, admit } = options;
+  const { engine, groups, streams, seats, operations, graphiql, asksToken, admit } = options;
   const prepared = new WeakMap<object, Prepared>();
   let page: Promise<Page> | undefined;
 
   const handler = createHandler<GraphqlExchange, undefined, Context & OperationContext>({
     async onSubscribe(request, params) {
       try {
-        const ready = await engine.prepare(params as GraphqlParams);
+        const { contextFor } = request.raw;
+        // By GET nothing is changed, whatever it says.
+        const ready = await engine.prepare(params as GraphqlParams, request.method === 'POST' ? contextFor : undefined);
         if (ready.operation.operation === OperationTypeNode.SUBSCRIPTION) return [refused(needsStream)];
-        const context = request.raw.contextFor(ready.operation.operation);
+        const context = contextFor(ready.operation.operation);
         // What GET may not ask for is refused after this, and no mutation.
         if (request.method === 'POST') admit(context.call, ready.mutations);
         const args = {
@@ -87,7 +91,7 @@ export function createGraphql(options: GraphqlOptions) {
     if (Array.isArray(params)) return send(res, params as Response);
     let ready: Prepared;
     try {
-      ready = await engine.prepare(params as GraphqlParams);
+      ready = await engine.prepare(params as GraphqlParams, request.method === 'POST' ? contextFor : undefined);
     } catch (error) {
       return send(res, badRequest(refusalsOf(error)));
     }
@@ -103,6 +107,11 @@ export function createGraphql(options: GraphqlOptions) {
       throw error;
     }
     if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
+    const release = seats.take(context.call.caller);
+    if (!release) return send(res, rateLimited(tooManyStreams(seats.limit)));
+    // Whoever left meanwhile is not told again.
+    if (res.destroyed) return release();
+    res.once('close', release);
     const joined = await groups.join(ready, context);
     if ('next' in joined) streams.stream(res, joined, until);
     else streams.single(res, joined as ExecutionResult);
@@ -172,6 +181,16 @@ const rateLimited = (error: GatewayError): Response => [
   JSON.stringify({ errors: formatErrors([asGraphqlError(error)]) }),
   { status: error.status, statusText: 'Too Many Requests', headers: { ...json, ...retryAfter(error) } },
 ];
+
+/** Which of them ends first is not known; their clients come again by themselves. */
+const tooManyStreams = (limit: number) =>
+  new GatewayError(
+    'rate_limited',
+    `too many streams: you have ${limit} sockets and streams; close one, and ask again`,
+    {
+      details: { retryAfterMs: 5_000 },
+    },
+  );
 
 /** Whether a browser asks for the page itself: nothing is executed for it. */
 export function wantsPage({ method, url = '', headers }: IncomingMessage): boolean {

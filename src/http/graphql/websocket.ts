@@ -16,7 +16,7 @@ import type { OnRefused } from '../refusals.ts';
 import { asGraphqlError, type Engine, type GraphqlParams, type Prepared, refusalsOf } from './engine.ts';
 import type { Groups, Member } from './groups.ts';
 import { tooManyOperations } from './limits.ts';
-import { createSeats } from './seats.ts';
+import type { Seats } from './seats.ts';
 
 export interface WebSocketOptions {
   readonly engine: Engine;
@@ -28,6 +28,7 @@ export interface WebSocketOptions {
   /** Throws when whoever asks has asked for too many mutations. */
   admit(call: Call, mutations: number): void;
   readonly limits: Limits;
+  readonly seats: Seats;
   readonly onRefused?: OnRefused | undefined;
   readonly log: Logger;
 }
@@ -98,21 +99,19 @@ interface Asked {
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
 export function createWebSockets(options: WebSocketOptions): WebSockets {
-  const { engine, groups, contextFor, signIn, admit, limits, onRefused, log } = options;
+  const { engine, groups, contextFor, signIn, admit, limits, seats, onRefused, log } = options;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: limits.message,
     perMessageDeflate: false,
     handleProtocols,
   });
-  const seats = createSeats(limits.socketsPerCaller);
   /** What `onSubscribe` prepared, for the functions that execute it. */
   const asked = new WeakMap<object, Asked>();
 
   const protocol = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: limits.initTimeout,
     async onConnect({ extra, connectionParams }) {
-      // Nobody in particular may be many people behind one proxy; what all of them have is bounded as a whole.
       if (!signIn) return true;
       const verdict = await signIn(connectionParams, extra.source);
       if ('refusal' in verdict) {
@@ -123,10 +122,9 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
       const { caller, expiresAt } = verdict.person;
       // Whoever left meanwhile takes no seat: nothing would give it back.
       if (extra.closed.signal.aborted) return false;
-      const release = seats.take(caller.subject);
+      const release = seats.take(caller);
       if (!release) {
-        onRefused?.('sockets_per_caller');
-        extra.close(tryAgainLater, `you have ${limits.socketsPerCaller} sockets`);
+        extra.close(tryAgainLater, `you have ${seats.limit} sockets and streams`);
         return false;
       }
       extra.closed.signal.addEventListener('abort', release, { once: true });
@@ -142,8 +140,9 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
         return [tooManyOperations(limits.operationsPerSocket)];
       }
       try {
-        const ready = await engine.prepare(payload as GraphqlParams);
-        const context = contextFor(ready.operation.operation, ctx.extra.closed.signal, ctx.extra.peer);
+        const forType = (type: OperationTypeNode) => contextFor(type, ctx.extra.closed.signal, ctx.extra.peer);
+        const ready = await engine.prepare(payload as GraphqlParams, forType);
+        const context = forType(ready.operation.operation);
         admit(context.call, ready.mutations);
         const args: ExecutionArgs = {
           schema: engine.schema,
