@@ -67,7 +67,10 @@ test('who lacks one right of a use is told which, and what it is for', async t =
 });
 
 test('a right that is bound to a name is a right for the object of that name', async t => {
-  const bound = { ...ruleOf({ verb: '*', group: '', resource: 'configmaps' }), resourceNames: ['model-backend-ollama'] };
+  const bound = {
+    ...ruleOf({ verb: '*', group: '', resource: 'configmaps' }),
+    resourceNames: ['model-backend-ollama'],
+  };
   const { reviews, callOf } = await startLab(t, { jane: { rules: [bound] } });
   const permit = async (name?: string) =>
     (await reviews.permit(callOf('jane'), [{ use: 'unregister', namespace, name }])).allowed;

@@ -52,7 +52,8 @@ async function startServing(
   users: ClusterOptions['users'] = { gateway: { rules: [everything] } },
 ) {
   const more = [...[namespace, kagentNamespace].map(namespaceOf), kagentDefinition(), ...objects];
-  const cluster = await startCluster({ users, objects: worldOf({ more }) });
+  // Without a claim there is no cache to look into.
+  const cluster = await startCluster({ users, objects: worldOf({ storage: null, more }) });
   const bearer = async () => ({ headers: { authorization: `Bearer ${cluster.tokenOf('gateway')}` } });
   const client = createKubernetesClient({ ...openServer(cluster.url), identity: bearer });
   const watches = createWatches({ client, log: silent });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createCall } from '../../../src/call.ts';
 import type { ActedOn, ModelAction } from '../../../src/drivers/driver.ts';
 import { needsOf } from '../../../src/kubernetes/permissions.ts';
+import { silent } from '../../support/gateway.ts';
 import { failure } from '../scripted.ts';
 import { type DriverLab, nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
 import { clusterNodes } from './world.ts';
@@ -31,7 +33,10 @@ test('what is served can be unloaded and not deleted; what is not, the other way
 
   await using busy = await startDriver({ objects: worldOf({ more: served('nova-4b', node) }) });
   assert.deepEqual(await permit(busy, 'unload', model), { allowed: true });
-  assert.match((await permit(busy, 'delete', model)).reason ?? '', /is served by LLMInferenceService nova-4b; unload it/);
+  assert.match(
+    (await permit(busy, 'delete', model)).reason ?? '',
+    /is served by LLMInferenceService nova-4b; unload it/,
+  );
 });
 
 test("somebody's own object is in the way of a load and an unload, in the words of both", async () => {
@@ -52,6 +57,16 @@ test('what no preset serves cannot be loaded, and an image of the platform not b
   const pull = () => lab.driver.planPull?.(tenSeconds(), { model: brought.name, preset: brought.preset });
   await refusedAlike(lab, 'pull', brought, pull);
   assert.deepEqual(await permit(lab, 'load', brought), { allowed: true });
+});
+
+test('two people are told what each of them may do', async () => {
+  const jane = { rules: [{ verbs: ['get', 'create'], apiGroups: ['serving.kserve.io'], resources: ['*'] }] };
+  await using lab = await startDriver({ users: { jane, john: {} }, user: 'admin' });
+  const may = async (name: string) => {
+    const caller = { name, anonymous: false, scope: name, token: () => lab.cluster.tokenOf(name) };
+    return (await lab.driver.permit?.(createCall({ log: silent, caller, timeoutMs: 10_000 }), 'load', model))?.allowed;
+  };
+  assert.deepEqual([await may('jane'), await may('john'), await may('jane')], [true, false, true]);
 });
 
 test('the rights are asked of the API server that the backend is on, as the one who calls', async () => {
