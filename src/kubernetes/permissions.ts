@@ -233,7 +233,7 @@ const verbsOf = ({ verbs }: Row) => (Array.isArray(verbs) ? verbs : Object.keys(
 
 export const permissions: readonly Permission[] = rows.map(row => ({ ...row, verbs: verbsOf(row) }));
 
-/** The rights that a use takes. Which namespace they are for is known to who uses them. */
+/** The rights that a use takes, of the rows that say which. Which namespace they are for is known to who uses them. */
 export function needsOf(use: Use): readonly (Pick<Permission, 'group' | 'resource'> & { readonly verb: Verb })[] {
   return rows.flatMap(({ group, resource, verbs }) =>
     Object.entries(verbs).flatMap(([verb, uses]) =>

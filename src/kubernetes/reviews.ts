@@ -7,7 +7,7 @@ import type { KubernetesClient, Review } from './client.ts';
 import { needsOf, type Use } from './permissions.ts';
 
 /** Something a caller may want to do, and where. */
-export interface Wanted {
+interface Wanted {
   readonly use: Use;
   readonly namespace: string;
   /** The object, where rights may be bound to its name. */

@@ -31,6 +31,8 @@ const action = <V>(description: string, permit: (view: V, context: Context) => P
   type: ActionRef,
   description,
   resolve: async (view: V, _args: object, context: Context): Promise<Permit> => {
+    // Rights change without any news, so such an answer is not kept.
+    context.reads?.clear();
     const own = await permit(view, context);
     const refusal = own.allowed === false ? undefined : context.refusal?.();
     return refusal ? { allowed: false, reason: refusal.message } : own;

@@ -35,7 +35,7 @@ export const createPermits =
   };
 
 /** Throws what the action would be refused with, by what is seen now. Whether a model fits is a question of its own. */
-export function checkKnown(
+function checkKnown(
   action: ModelAction,
   model: ActedOn,
   { served, presets, presetsError }: Pick<Surroundings, 'served' | 'presets' | 'presetsError'>,
