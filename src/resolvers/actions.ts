@@ -50,7 +50,7 @@ const act =
     mayAct(gateway, call, backend, what, model);
 
 const ModelActionsRef = builder.objectRef<ModelView>('ModelActions').implement({
-  description: 'What the caller may do with a model, each as the mutation without further arguments would be answered.',
+  description: 'What the caller may do with a model on its backend, by the mutations of these names.',
   fields: t => ({
     pull: t.field(action('`pullModel`', act('pull'))),
     load: t.field(action('`loadModel`. Whether the model fits is for `checkFit` to say.', act('load'))),
