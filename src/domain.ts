@@ -11,6 +11,7 @@ import type { ServingPhase, Step } from './domain/step.ts';
 import type { ModelConfigRef, WiringResult } from './domain/wiring.ts';
 
 export type * from './domain/hub.ts';
+export * from './domain/permit.ts';
 export type * from './domain/plan.ts';
 export * from './domain/pool.ts';
 export * from './domain/reasons.ts';

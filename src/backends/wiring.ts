@@ -32,6 +32,14 @@ export function wirableOf(driver: Driver, model: Model): WirableModel | undefine
   return access && { backend: driver.name, reference: model.name, access };
 }
 
+/** The same. Throws `conflict` when nothing serves it. */
+export function requireWirable(driver: Driver, model: Model): WirableModel {
+  const wirable = wirableOf(driver, model);
+  if (!wirable)
+    throw conflict(`${model.name} is not served on ${driver.name}, so agents cannot reach it; load it first`);
+  return wirable;
+}
+
 /** What a load makes known to agents by itself. */
 export function wiredByLoad({ wiring }: Actions, driver: Driver, model: Model): WirableModel | undefined {
   return wiring?.info.autoWire && !wiredWhenServed(driver) ? wirableOf(driver, model) : undefined;
@@ -133,9 +141,7 @@ export async function wireModel(actions: Actions, call: Call, input: WireInput):
   const wiring = requireWiring(actions);
   const { backend, model } = await resolveModel(call, registry, input.model.trim(), input.backend);
   const apiKey = apiKeyOf(input);
-  const wirable = wirableOf(backend.driver, model);
-  if (!wirable)
-    throw conflict(`${model.name} is not served on ${backend.name}, so agents cannot reach it; load it first`);
+  const wirable = requireWirable(backend.driver, model);
   return { backend, modelConfig: await wireInTurn(wiring, call, wirable, apiKey) };
 }
 

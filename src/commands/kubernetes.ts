@@ -15,6 +15,7 @@ import { messageOf } from '../errors.ts';
 import { type Access, openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
+import { createReviews } from '../kubernetes/reviews.ts';
 import { createWatches, located, type Watches } from '../kubernetes/watches.ts';
 import { derive } from '../live/derive.ts';
 import { optional } from '../live/optional.ts';
@@ -56,7 +57,7 @@ export function connectTo(access: Access, settings: ServeSettings, log: Logger):
   log.info({ server: client.server, namespace }, 'Kubernetes');
   return {
     kubernetes: { client, watches },
-    ...(namespace && { documents: { client, namespace } }),
+    ...(namespace && { documents: { client, namespace, reviews: createReviews(client) } }),
     ...(settings.disableWiring
       ? { wiringOff: 'switched off by --disable-wiring' }
       : {

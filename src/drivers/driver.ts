@@ -13,6 +13,7 @@ import type {
   Manifest,
   Model,
   NodeInfo,
+  Permit,
   Preset,
   PullProgress,
   SearchResult,
@@ -99,6 +100,12 @@ export interface UnservePlan {
   readonly objects: readonly { readonly namespace: string; readonly name: string; readonly uid: string }[];
 }
 
+/** What is done to models, as capabilities name it. */
+export type ModelAction = 'pull' | 'load' | 'unload' | 'delete';
+
+/** A model that something may be done to: a listed one, or the one that a preset brings. */
+export type ActedOn = Pick<Model, 'name' | 'path' | 'preset' | 'running'>;
+
 /** What came of it. */
 export interface Unserved {
   /** Those of the plan that are being deleted now; at least one. */
@@ -171,6 +178,11 @@ export interface Driver {
   unfinished?(call: Call): Promise<UnfinishedPull[]>;
   /** Throws what a load is refused with before the server is asked. */
   checkLoad?(request: LoadRequest): void;
+  /**
+   * Whether the caller may do something to a model, to any when none is given, as far as that is known before it is tried: by
+   * the driver's own rules and by the rights of the caller. Absent where capabilities and `checkLoad` are all there is.
+   */
+  permit?(call: Call, action: ModelAction, model?: ActedOn): Promise<Permit>;
   /** Brings a model into memory; resolves when it is there. Has `load`. */
   load?(call: Call, request: LoadRequest): Promise<void>;
   /** Lets go of a model; a model that is not loaded is no error. Has `unload`. */

@@ -5,8 +5,12 @@ const minuteMs = 60_000;
 /** Clients that are remembered at most; who was quiet longest is forgotten first. */
 const maxClients = 10_000;
 
-/** Lets so many mutations of a client through; throws the refusal of any more. */
-export type AdmitMutations = (call: Call, count?: number) => void;
+export interface MutationLimit {
+  /** Lets so many mutations of a client through; throws the refusal of any more. */
+  admit(call: Call, count?: number): void;
+  /** What one more mutation of the client would be refused with now. */
+  refusal(call: Call): GatewayError | undefined;
+}
 
 export interface MutationLimitOptions {
   /** Of one client in any minute. */
@@ -24,7 +28,7 @@ export function limitMutations({
   limit,
   onRefused,
   now = () => performance.now(),
-}: MutationLimitOptions): AdmitMutations {
+}: MutationLimitOptions): MutationLimit {
   /** When each client's mutations of the last minute were, oldest first; who came last is last. */
   const clients = new Map<string, readonly number[]>();
 
@@ -35,20 +39,36 @@ export function limitMutations({
     }
   }
 
-  return (call, count = 1) => {
-    const time = now();
-    const client = clientOf(call);
-    const times = (clients.get(client) ?? []).filter(each => each > time - minuteMs);
+  /** When the client's mutations of the last minute were. */
+  const timesOf = (call: Call, time: number) =>
+    (clients.get(clientOf(call)) ?? []).filter(each => each > time - minuteMs);
+
+  function refusalOf(times: readonly number[], count: number, time: number): GatewayError | undefined {
     const over = times.length + count - limit;
-    if (over > 0) {
-      onRefused?.();
-      // When enough of them are a minute old; more at once than the limit will never be.
-      const free = times[Math.min(over, times.length) - 1] ?? time;
-      throw tooMany(limit, Math.ceil(free + minuteMs - time));
-    }
-    clients.delete(client);
-    clients.set(client, [...times, ...Array<number>(count).fill(time)]);
-    forget(time - minuteMs);
+    if (over <= 0) return undefined;
+    // When enough of them are a minute old; more at once than the limit will never be.
+    const free = times[Math.min(over, times.length) - 1] ?? time;
+    return tooMany(limit, Math.ceil(free + minuteMs - time));
+  }
+
+  return {
+    refusal(call) {
+      const time = now();
+      return refusalOf(timesOf(call, time), 1, time);
+    },
+    admit(call, count = 1) {
+      const time = now();
+      const times = timesOf(call, time);
+      const refusal = refusalOf(times, count, time);
+      if (refusal) {
+        onRefused?.();
+        throw refusal;
+      }
+      const client = clientOf(call);
+      clients.delete(client);
+      clients.set(client, [...times, ...Array<number>(count).fill(time)]);
+      forget(time - minuteMs);
+    },
   };
 }
 

@@ -92,31 +92,32 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { gateway, schema, operations, log, metrics, limits, allowedOrigins, identity } = options;
   const { gatewayAs = () => gateway } = options;
   const onRefused = metrics?.onRefused;
-  const admitMutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
+  const mutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
   const run = createRun(schema, operations);
   const contextFor =
     (face: Face) =>
     (call: Call): Context => ({ gateway: gatewayAs(call.caller), call, face });
-  const forGraphql = contextFor('graphql');
+  const forEvents = contextFor('graphql');
+  const forGraphql = (call: Call): Context => ({ ...forEvents(call), refusal: () => mutations.refusal(call) });
   const rest = createRest({
     operations,
     run,
     contextFor: (call, reads) => ({ gateway: gatewayAs(call.caller), call, face: 'rest', reads }),
-    admit: admitMutations,
+    admit: mutations.admit,
   });
   const mcp = createMcp({
     operations,
     run,
     contextFor: contextFor('mcp'),
     build: gateway.build,
-    admit: admitMutations,
+    admit: mutations.admit,
     onCall: metrics?.onToolCall,
   });
   const engine = createEngine(schema, operations, { limits, introspection: options.introspection, onRefused });
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call }) => forGraphql(createCall({ ...(call.caller.scope !== '' && { caller: call.caller }), log })),
+    ({ call }) => forEvents(createCall({ ...(call.caller.scope !== '' && { caller: call.caller }), log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();
@@ -129,7 +130,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     operations,
     graphiql: options.graphiql,
     asksToken: identity !== undefined,
-    admit: admitMutations,
+    admit: mutations.admit,
   });
   const admission =
     identity && createAdmission({ identity, mcpPath: options.mcpPath, log, onRefused: metrics?.onTokenRefused });
@@ -138,7 +139,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     groups,
     contextFor: (type, signal, peer) => forGraphql(createCall({ ...peer, log, signal, timeoutMs: timeoutOf(type) })),
     signIn: admission?.admitSocket,
-    admit: admitMutations,
+    admit: mutations.admit,
     limits,
     seats,
     onRefused,

@@ -4,6 +4,7 @@ import type { Access } from './access.ts';
 import { readResources, readVersions } from './discovery.ts';
 import { type Attempt, noObject } from './errors.ts';
 import { type KubernetesObject, pods, type Resource } from './resource.ts';
+import { type Review, reviewBody, reviewed, reviewPath, selfReview } from './review.ts';
 import { listObjects } from './transport/list.ts';
 import { collectionPath, isObject, objectPath, placePath } from './transport/objects.ts';
 import { watchEvents } from './transport/watch.ts';
@@ -40,6 +41,8 @@ export interface GroupVersions {
   readonly group: string;
   readonly versions: readonly string[];
 }
+
+export type { Review } from './review.ts';
 
 interface LogOptions {
   readonly container?: string | undefined;
@@ -116,6 +119,8 @@ export interface KubernetesClient {
    * text that is longer than that is not the beginning of the log: the server does not heed limits.
    */
   logs(call: Call, pod: string, namespace: string, options: LogOptions): Promise<string>;
+  /** Whether the server would let the caller do something: undefined when so, else what it would refuse that with. */
+  review(call: Call, review: Review): Promise<GatewayError | undefined>;
 }
 
 const logLimit = 1024 * 1024;
@@ -210,6 +215,12 @@ export function createKubernetesClient(access: Access): KubernetesClient {
       const path = objectPath(attempt, { container, previous, ...part });
       const limit = limitBytes === undefined ? logLimit : 2 * limitBytes;
       return transport.text(call, { attempt, method: 'GET', path }, limit);
+    },
+
+    async review(call, review) {
+      const request: ApiRequest = { attempt: selfReview, method: 'POST', path: reviewPath, body: reviewBody(review) };
+      const answer = await transport.document(call, request);
+      return reviewed(answer, review, transport.server, call.caller.token !== undefined);
     },
   };
 }

@@ -4,7 +4,8 @@ import { backendKinds } from '../domain.ts';
  * Everything that the gateway does at a Kubernetes API server, and what for. The roles of an installation are made of this
  * table, and a refusal says from it what the permission is needed for.
  *
- * Discovery is not in it: what it reads is no object, and every account may read it.
+ * Discovery is not in it: what it reads is no object, and every account may read it. Nor are reviews of what somebody may
+ * do themselves: every account may ask for those, too.
  */
 export interface Permission {
   /** Where: the gateway's own namespace, that of kagent, of discovery and presets, of served models, `default`, or everywhere. */
@@ -22,12 +23,36 @@ export interface Permission {
 
 type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
-export const permissions: readonly Permission[] = [
+/** What is done for a caller with their own rights, where it is known before which of them it takes. */
+export type Use =
+  | 'load'
+  | 'unload'
+  | 'pull'
+  | 'delete'
+  /** Removing a registered backend. */
+  | 'unregister'
+  /** A ModelConfig that is not there yet, that is refreshed, that goes, that is looked for. */
+  | 'wire'
+  | 'rewire'
+  | 'unwire'
+  | 'look'
+  /** The Secret that one reads: made with it, looked for, removed with it. */
+  | 'makeKey'
+  | 'seekKey'
+  | 'dropKey';
+
+/** A row of the table as it is written. */
+interface Row extends Omit<Permission, 'verbs'> {
+  /** Where a use takes a verb, by verb: the uses that take it. */
+  readonly verbs: readonly Verb[] | Readonly<Partial<Record<Verb, readonly Use[]>>>;
+}
+
+const rows: readonly Row[] = [
   {
     scope: 'own',
     group: '',
     resource: 'configmaps',
-    verbs: ['get', 'list', 'watch'],
+    verbs: { get: ['unregister'], list: [], watch: [] },
     why: 'read the documents that register backends',
   },
   {
@@ -42,7 +67,7 @@ export const permissions: readonly Permission[] = [
     scope: 'own',
     group: '',
     resource: 'configmaps',
-    verbs: ['update', 'delete'],
+    verbs: { update: [], delete: ['unregister'] },
     resourceNames: backendKinds.map(kind => `model-backend-${kind}`),
     why: 'change or remove a registered backend',
   },
@@ -50,21 +75,21 @@ export const permissions: readonly Permission[] = [
     scope: 'kagent',
     group: 'kagent.dev',
     resource: 'modelconfigs',
-    verbs: ['list', 'watch'],
+    verbs: { list: ['wire', 'rewire', 'unwire', 'look'], watch: [] },
     why: 'see which models agents can use',
   },
   {
     scope: 'kagent',
     group: 'kagent.dev',
     resource: 'modelconfigs',
-    verbs: ['create', 'update', 'delete'],
+    verbs: { create: ['wire'], update: ['rewire'], delete: ['unwire'] },
     why: 'wire models to agents and unwire them',
   },
   {
     scope: 'kagent',
     group: '',
     resource: 'secrets',
-    verbs: ['get', 'create', 'delete'],
+    verbs: { get: ['makeKey', 'seekKey', 'dropKey'], create: ['makeKey'], delete: ['dropKey'] },
     why: 'keep the API key that a ModelConfig has to name',
   },
   {
@@ -78,21 +103,21 @@ export const permissions: readonly Permission[] = [
     scope: 'serving',
     group: 'serving.kserve.io',
     resource: 'llminferenceservices',
-    verbs: ['list', 'watch'],
+    verbs: { list: ['unload'], watch: [] },
     why: 'see which models are served',
   },
   {
     scope: 'serving',
     group: 'serving.kserve.io',
     resource: 'llminferenceservices',
-    verbs: ['get', 'create', 'delete'],
+    verbs: { get: ['load'], create: ['load'], delete: ['unload'] },
     why: 'serve models, and stop serving them',
   },
   {
     scope: 'serving',
     group: '',
     resource: 'pods',
-    verbs: ['list', 'watch'],
+    verbs: { list: ['pull', 'delete'], watch: ['pull', 'delete'] },
     why: 'see where models are served',
   },
   {
@@ -113,14 +138,20 @@ export const permissions: readonly Permission[] = [
     scope: 'serving',
     group: 'batch',
     resource: 'jobs',
-    verbs: ['get', 'list', 'watch', 'create', 'delete'],
+    verbs: {
+      get: ['delete'],
+      list: ['pull', 'delete'],
+      watch: ['pull', 'delete'],
+      create: ['pull', 'delete'],
+      delete: [],
+    },
     why: 'download models, and look into the cache',
   },
   {
     scope: 'serving',
     group: '',
     resource: 'pods/log',
-    verbs: ['get'],
+    verbs: { get: ['delete'] },
     why: 'follow downloads, read what is in the cache, and say why a model crashed',
   },
   {
@@ -167,7 +198,7 @@ export const permissions: readonly Permission[] = [
     why: 'say why Karpenter has no node for a model',
   },
   ...(['nodeclaims', 'nodepools'] as const).map(
-    (resource): Permission => ({
+    (resource): Row => ({
       scope: 'cluster',
       group: 'karpenter.sh',
       resource,
@@ -197,6 +228,19 @@ export const permissions: readonly Permission[] = [
     why: 'see whether anything serves models',
   },
 ];
+
+const verbsOf = ({ verbs }: Row) => (Array.isArray(verbs) ? verbs : Object.keys(verbs)) as readonly Verb[];
+
+export const permissions: readonly Permission[] = rows.map(row => ({ ...row, verbs: verbsOf(row) }));
+
+/** The rights that a use takes, of the rows that say which. Which namespace they are for is known to who uses them. */
+export function needsOf(use: Use): readonly (Pick<Permission, 'group' | 'resource'> & { readonly verb: Verb })[] {
+  return rows.flatMap(({ group, resource, verbs }) =>
+    Object.entries(verbs).flatMap(([verb, uses]) =>
+      Array.isArray(uses) && uses.includes(use) ? [{ verb: verb as Verb, group, resource }] : [],
+    ),
+  );
+}
 
 /** One thing that is done at the API server. */
 export interface Access {

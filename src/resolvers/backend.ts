@@ -122,7 +122,7 @@ const status = async (view: BackendView, { call }: Context) =>
 /** Whether models can be wired, where the gateway was started without that. */
 const wiringIsOff = ({ wiringOff = noKubernetes }: Gateway): WiringState => ({ available: false, reason: wiringOff });
 
-async function wiringOf(view: BackendView, { gateway, call }: Context): Promise<WiringState> {
+export async function wiringOf(view: BackendView, { gateway, call }: Context): Promise<WiringState> {
   if (view.wiring) return view.wiring;
   return gateway.wiring ? readValue(gateway.wiring.state, call) : wiringIsOff(gateway);
 }

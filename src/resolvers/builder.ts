@@ -6,7 +6,7 @@ import type { Face } from '../audit/entry.ts';
 import type { Actions } from '../backends/actions.ts';
 import type { Call } from '../call.ts';
 import type { Manifest } from '../domain.ts';
-import { invalidRequest, quoted } from '../errors.ts';
+import { type GatewayError, invalidRequest, quoted } from '../errors.ts';
 import type { Source } from '../live/source.ts';
 import type { RowBudget } from './rowBudget.ts';
 
@@ -35,6 +35,8 @@ export interface Context {
    * answer that depends on anything else notes none.
    */
   readonly reads?: Map<Source<unknown>, number>;
+  /** What any change that the caller asks for now is refused with; absent in events, which are for many. */
+  readonly refusal?: () => GatewayError | undefined;
   /** Bounds the answer, where clients choose what they ask for. */
   readonly rows?: RowBudget;
 }

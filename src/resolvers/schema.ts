@@ -9,6 +9,7 @@ import './job.ts';
 import './info.ts';
 import './wiring.ts';
 import './registration.ts';
+import './actions.ts';
 import './serving/preset.ts';
 import './serving/search.ts';
 import './serving/fit.ts';

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import { type Call, type Caller, createCall } from '../call.ts';
 import type { KubernetesClient } from '../kubernetes/client.ts';
+import type { Use } from '../kubernetes/permissions.ts';
+import { createReviews } from '../kubernetes/reviews.ts';
 import type { Watches } from '../kubernetes/watches.ts';
 import { watchKnown, watchState } from './kagent/known.ts';
 import { look } from './kagent/look.ts';
@@ -8,6 +10,7 @@ import { isOn, referenceOf } from './kagent/match.ts';
 import { nameOf } from './kagent/names.ts';
 import { previewUnwire, previewWire } from './kagent/preview.ts';
 import { unwire } from './kagent/unwire.ts';
+import { usesOfUnwire, usesOfWire } from './kagent/uses.ts';
 import { createVersions } from './kagent/versions.ts';
 import { wire } from './kagent/wire.ts';
 import type { WiringTarget } from './wiring.ts';
@@ -35,6 +38,12 @@ export function createKagent(options: KagentOptions): WiringTarget {
   const { client, watches, namespace, apiVersion, prefix, autoWire, log, caller } = options;
   const versions = createVersions(client, apiVersion);
   const place = { client, versions, namespace, prefix };
+  const reviews = createReviews(client);
+  const permit = (call: Call, uses: readonly Use[]) =>
+    reviews.permit(
+      call,
+      uses.map(use => ({ use, namespace })),
+    );
   const objects = watches.of(createCall({ log, ...(caller && { caller }) }), versions, { namespace });
 
   /** All there are; none where there is no kagent. */
@@ -55,6 +64,9 @@ export function createKagent(options: KagentOptions): WiringTarget {
 
     plan: (call, model) => previewWire(place, call, model),
     planUnwire: (call, backend, reference) => previewUnwire(place, call, backend, reference),
+
+    mayWire: (call, model, known) => permit(call, usesOfWire(model, known)),
+    mayUnwire: (call, known) => permit(call, usesOfUnwire(known)),
 
     async unwire(call, backend, reference) {
       const removed = await unwire(place, call, backend, reference);

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts';
-import type { Deletion, Manifest, ModelConfigRef, WirableModel, WiringInfo } from '../domain.ts';
+import type { Deletion, Manifest, ModelConfigRef, Permit, WirableModel, WiringInfo } from '../domain.ts';
 import type { Source } from '../live/source.ts';
 
 /** How agents show a backend who they are, where the caller says so. */
@@ -54,6 +54,10 @@ export interface WiringTarget {
   unwire(call: Call, backend: string, reference: string): Promise<void>;
   /** What `unwire` would remove now. */
   planUnwire(call: Call, backend: string, reference: string): Promise<readonly Deletion[]>;
+  /** Whether the caller has the rights that `wire` would take of a model that is known by `known` now. */
+  mayWire(call: Call, model: WirableModel, known: ModelConfigRef | undefined): Promise<Permit>;
+  /** Whether the caller has the rights that `unwire` would take of what models are known by; none is nothing to remove. */
+  mayUnwire(call: Call, known: readonly ModelConfigRef[]): Promise<Permit>;
   /** References of the models that we have made known of a backend. */
   wiredOn(call: Call, backend: string): Promise<readonly string[]>;
   /** What our objects of a reference name as their backend; undefined for one that names none. */

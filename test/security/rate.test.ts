@@ -89,7 +89,7 @@ describe('check 50: each caller has a minute of its own', () => {
 
   function limited(limit: number) {
     let time = 1_000_000;
-    const admit = limitMutations({ limit, now: () => time });
+    const { admit } = limitMutations({ limit, now: () => time });
     return {
       pass: (ms: number) => {
         time += ms;

@@ -1,5 +1,5 @@
 /** A backend that serves from presets and searches a hub, and somebody who makes models known to agents; both in memory. */
-import type { ModelConfigRef, Preset, SearchResult } from '../../src/domain.ts';
+import type { ModelConfigRef, Permit, Preset, SearchResult } from '../../src/domain.ts';
 import { conflict } from '../../src/errors.ts';
 import { type Cell, createCell } from '../../src/live/cell.ts';
 import type { Known, WiringState, WiringTarget } from '../../src/wiring/wiring.ts';
@@ -71,6 +71,8 @@ export interface FakeWiring extends WiringTarget {
   /** What was asked of it, in order, with the keys that it was to use. */
   readonly asked: unknown[];
   readonly state: Cell<WiringState>;
+  /** Whether callers may wire and unwire. */
+  permit: Permit;
   /** What the next requests fail with. */
   failure: Error | undefined;
   /** What agents are told is there changes as somebody else may change it. */
@@ -95,6 +97,7 @@ export function fakeWiring({ autoWire = true } = {}): FakeWiring {
     known,
     observe,
     failure: undefined,
+    permit: { allowed: true },
     state: createCell<WiringState>({ available: true }),
     info: { namespace: 'kagent', apiVersion: 'v1alpha3', autoWire },
     async wire(_call, { backend, reference, access }, apiKey) {
@@ -133,6 +136,8 @@ export function fakeWiring({ autoWire = true } = {}): FakeWiring {
       const known = wired.get(`${backend}/${reference}`);
       return known ? [{ kind: 'ModelConfig', namespace: known.namespace, name: known.name }] : [];
     },
+    mayWire: async () => wiring.permit,
+    mayUnwire: async () => wiring.permit,
     async unwire(_call, backend, reference) {
       asked.push(['unwire', backend, reference]);
       if (wiring.failure) throw wiring.failure;

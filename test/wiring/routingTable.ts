@@ -46,6 +46,8 @@ export function routingTable(): RoutingTable {
       const name = nameOf(backend, reference);
       return routes.get(name)?.of ? [{ kind: 'Route', name }] : [];
     },
+    mayWire: async () => ({ allowed: true }),
+    mayUnwire: async () => ({ allowed: true }),
     async unwire(_call, backend, reference) {
       const name = nameOf(backend, reference);
       if (routes.get(name)?.of) routes.delete(name);

@@ -12,6 +12,7 @@ import {
 } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { type ConfigMap, configMaps } from '../../kubernetes/resource.ts';
+import type { Reviews } from '../../kubernetes/reviews.ts';
 import { until } from '../../live/until.ts';
 import type { Actions } from '../actions.ts';
 import { backendNamed, given } from '../registry.ts';
@@ -23,6 +24,8 @@ import { configMapName, configMapOf, isDocument, replaced } from './configMap.ts
 export interface Documents {
   readonly client: KubernetesClient;
   readonly namespace: string;
+  /** What callers may do there. */
+  readonly reviews: Reviews;
 }
 
 /** How long an answer waits for what was written to be registered, or gone, in milliseconds. */
@@ -149,15 +152,14 @@ export async function removeBackend(
   requireApply(input.mode);
   const kind = given(input.kind);
   if (!kind) throw invalidRequest('kind is required');
-  if (registry.isStatic(kind)) throw staticKind(kind, 'it cannot be removed here');
-  if (!documents) throw needsKubernetes();
-  const { client, namespace } = documents;
+  const kept = requireRemovable({ registry, documents }, kind);
+  const { client, namespace } = kept;
   const name = configMapName(kind);
   // What can be no name is none of a document.
   const isKind = isNamespaceName(kind);
   const there = isKind ? await documentAt(client, call, name, namespace) : undefined;
   if (!there) throw modelNotFound(`no ${isKind ? kind : quoted(kind)} backend document in ${namespace}`);
-  const configMap = located(there, documents);
+  const configMap = located(there, kept);
   const models = (await wiring?.wiredOn(call, kind)) ?? [];
   if (input.dryRun) return { dryRun: true, configMap, modelConfigs: models };
 
@@ -166,6 +168,16 @@ export async function removeBackend(
   const isGone = () => backendNamed(registry, kind) === undefined;
   const deregistered = await until(registry.registered, isGone, { ms: registeredMs, signal: call.signal });
   return { dryRun: false, configMap, unwired: models, removed: true, deregistered };
+}
+
+/** Where the document of a kind is removed from. Throws what a removal is refused with, whatever is there. */
+export function requireRemovable(
+  { registry, documents }: Pick<Actions, 'registry' | 'documents'>,
+  kind: string,
+): Documents {
+  if (registry.isStatic(kind)) throw staticKind(kind, 'it cannot be removed here');
+  if (!documents) throw needsKubernetes();
+  return documents;
 }
 
 const located = ({ metadata: { name, labels = {} } }: ConfigMap, { namespace }: Documents): DocumentConfigMap => ({

@@ -14,6 +14,7 @@ import {
 import { unavailable } from '../../errors.ts';
 import type { KubernetesClient } from '../../kubernetes/client.ts';
 import { apiVersionOf, type KubernetesObject, resourceName, secrets } from '../../kubernetes/resource.ts';
+import { createReviews } from '../../kubernetes/reviews.ts';
 import { located, type Watches } from '../../kubernetes/watches.ts';
 import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
@@ -26,6 +27,7 @@ import { createAgents } from './inventory/agent.ts';
 import { findListed, modelOfPreset, removableDirectory } from './inventory/listing.ts';
 import { type CacheView, createInventory } from './inventory.ts';
 import { momentsOf, nodeInfos } from './nodes.ts';
+import { createPermits } from './permits.ts';
 import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from './presets.ts';
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
@@ -244,6 +246,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     planRemove: async (call, model) => inventory.planRemove(call, await directoryToRemove(call, model), model.node),
     remove: async (call, model) => inventory.remove(call, await directoryToRemove(call, model), model.node),
 
+    permit: createPermits({ world, reviews: createReviews(client) }),
     checkFit: questions.checkFit,
     explain: questions.explain,
     search: questions.search,

@@ -7,7 +7,7 @@ import { endedByLeaving } from '../progress.ts';
 import type { DownloadPlan } from './downloads/job.ts';
 import type { Downloads } from './downloads.ts';
 import { isPinned } from './nodes/cacheLocation.ts';
-import { isModelImage } from './presets.ts';
+import { isModelImage, type ServingPreset } from './presets.ts';
 import type { Questions } from './questions.ts';
 
 interface Options {
@@ -15,15 +15,19 @@ interface Options {
   readonly downloads: Downloads;
 }
 
+/** Throws `invalid_request` for what is never downloaded. */
+export function checkDownloaded(model: string, preset: ServingPreset | undefined): void {
+  if (!preset || !isModelImage(preset)) return;
+  throw invalidRequest(
+    `${model} is served from an OCI model image the platform pre-pulls on its GPU nodes (preset ${preset.name}, ${preset.storageUri}); nothing to download`,
+  );
+}
+
 export function createPulls({ questions, downloads }: Options) {
   /** Everything that is decided before a download. */
   async function decide(call: Call, request: PullRequest) {
     const { preset, model } = await questions.ask(call, request);
-    if (preset && isModelImage(preset)) {
-      throw invalidRequest(
-        `${model} is served from an OCI model image the platform pre-pulls on its GPU nodes (preset ${preset.name}, ${preset.storageUri}); nothing to download`,
-      );
-    }
+    checkDownloaded(model, preset);
     const { question, fit, isThere, location } = await questions.place(call, request, 'budget');
     if (!fit.fits) throw doesNotFit(fit.reason ?? fit.model, { details: { fit } });
     const { repository, revision, directory } = question;

@@ -104,7 +104,7 @@ export const modelOfPreset = (
  * The directory that goes when a model is deleted. Throws `not_found` for one that is not in the cache, `conflict` for one
  * that is served, and `invalid_request` for a directory that must not be removed.
  */
-export function removableDirectory(model: Model, served: readonly ServedModel[]): string {
+export function removableDirectory(model: Pick<Model, 'name' | 'path'>, served: readonly ServedModel[]): string {
   const server = served.find(
     ({ directory, name, model: id }) =>
       directory === model.path || name === model.path || id.toLowerCase() === model.name.toLowerCase(),

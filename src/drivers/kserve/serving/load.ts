@@ -65,11 +65,7 @@ export function createLoads(options: Options) {
       await requireControlPlane({ client, world }, call);
       const { question, fit } = await questions.place(atMost(call, placeMs), request, 'free');
       const { preset, repository, node } = question;
-      if (!preset) {
-        throw invalidRequest(
-          `no serving preset serves ${repository}; presets are curated in the platform chart (components.modelServing.presets)`,
-        );
-      }
+      if (!preset) throw withoutPreset(repository);
       const around = await readValue(world.surroundings, call);
       const { settings } = around;
       const plan = { model: modelOf(preset, question), preset: preset.name, fit };
@@ -115,8 +111,13 @@ export function createLoads(options: Options) {
 
 const isTaken = (error: unknown) => error instanceof GatewayError && error.details?.reason === 'AlreadyExists';
 
+export const withoutPreset = (repository: string) =>
+  invalidRequest(
+    `no serving preset serves ${repository}; presets are curated in the platform chart (components.modelServing.presets)`,
+  );
+
 /** Throws `conflict` for an object that has the name of a preset and cannot be taken for what serves it. */
-function checkStanding(served: ServedModel, preset: Pick<ServingPreset, 'model'>): void {
+export function checkStanding(served: ServedModel, preset: Pick<ServingPreset, 'model'>): void {
   if (served.deleting) {
     throw conflict(`${serviceWords(served)} is still being deleted (model ${served.model}); load it when it is gone`);
   }

@@ -104,7 +104,7 @@ export function createUnloads({ place, world, client, inventory }: Options) {
  * The objects that a reference means: those of a model, of a preset, or the one of that name. Throws `not_found` for none,
  * and `conflict` when one of them is somebody else's.
  */
-function meantBy(served: readonly ServedModel[], reference: string): readonly ServedModel[] {
+export function meantBy(served: readonly ServedModel[], reference: string): readonly ServedModel[] {
   const model = parseReference(reference).repository.toLowerCase();
   const meant = served.filter(
     each => each.model.toLowerCase() === model || each.name === reference || each.preset === reference,
