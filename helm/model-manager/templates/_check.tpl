@@ -22,13 +22,8 @@
 {{- $problems = append $problems (printf "there is no backend %q: known are %s." (toString .) (join ", " $known)) -}}
 {{- end -}}
 {{- end -}}
-{{- range uniq .Values.backends -}}
-{{- $name := . -}}
-{{- $same := list -}}
-{{- range $.Values.backends -}}{{- if eq (toString .) (toString $name) -}}{{- $same = append $same . -}}{{- end -}}{{- end -}}
-{{- if gt (len $same) 1 -}}
-{{- $problems = append $problems (printf "backends lists %s twice: name each backend once." (toString $name)) -}}
-{{- end -}}
+{{- if ne (len (uniq .Values.backends)) (len .Values.backends) -}}
+{{- $problems = append $problems (printf "backends is %s: name each backend once." (join ", " .Values.backends)) -}}
 {{- end -}}
 {{- if gt (int .Values.replicaCount) 1 -}}
 {{- $problems = append $problems (printf "replicaCount is %d: jobs are in the memory of the process, so there can be one only; set it to 1." (int .Values.replicaCount)) -}}
