@@ -24,7 +24,7 @@ const models = {
   ServiceAccount,
   ServiceMonitor,
 };
-type Model = new (data: object) => { validate(): void };
+type Model = { readonly prototype: { validate(): void } };
 
 /**
  * Fails with what is wrong with an object by its schema, and with fields that the schema does not have: those that nobody
@@ -34,10 +34,10 @@ function checkManifest(manifest: Manifest): void {
   if (manifest.kind === 'MCPServer') return;
   const { [manifest.kind]: model } = models as unknown as Readonly<Record<string, Model>>;
   assert.ok(model, `no schema for ${manifest.kind}`);
-  const { proxy, unread } = watched(manifest);
-  const object = new model(proxy);
+  // Not made by its constructor, which reads every field.
+  const { proxy, unread } = watched(Object.assign(Object.create(model.prototype) as Model['prototype'], manifest));
   try {
-    object.validate();
+    proxy.validate();
   } catch (error) {
     assert.fail(`${manifest.kind} ${manifest.metadata.name}: ${(error as Error).message}`);
   }
@@ -45,7 +45,7 @@ function checkManifest(manifest: Manifest): void {
 }
 
 /** The object, and the paths of fields in it that nobody read. */
-function watched(root: object) {
+function watched<T extends object>(root: T) {
   const unread = new Map<string, true>();
   const wrap = (value: unknown, path: string): unknown => {
     if (typeof value !== 'object' || value === null) return value;
@@ -65,7 +65,7 @@ function watched(root: object) {
       },
     });
   };
-  return { proxy: wrap(root, '') as object, unread: () => [...unread.keys()] };
+  return { proxy: wrap(root, '') as T, unread: () => [...unread.keys()] };
 }
 
 for (const [name, values] of Object.entries({ defaults: {}, ...examples })) {
@@ -96,7 +96,7 @@ test('the check of manifests knows a wrong value and an unknown field', () => {
   const ports = [{ port: 80, name: 'http' }];
   assert.doesNotThrow(() => checkManifest(service({ ports, selector: { app: 'a' } })));
   assert.throws(() => checkManifest(service({ ports: [{ port: 'http' }] })), /port must be integer/);
-  assert.throws(() => checkManifest(service({ ports, selectors: {} })), /unknown fields[^]*\.spec\.selectors/);
+  assert.throws(() => checkManifest(service({ ports, selectors: {} })), /unknown fields[\s\S]*\.spec\.selectors/);
 });
 
 test('names are as the release is called, or as the values say', { skip }, () => {
