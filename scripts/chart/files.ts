@@ -17,7 +17,7 @@ export function chartFiles(values: string): Readonly<Record<string, string>> {
 }
 
 /** A rule of a Role. */
-export interface Rule {
+interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly resourceNames?: readonly string[];
@@ -27,7 +27,7 @@ export interface Rule {
 const reading: readonly string[] = ['get', 'list', 'watch'];
 
 /** The rules of a scope; those of the gateway's own namespace apart by whether they write. */
-export function rulesOf(scope: Permission['scope'], which: 'all' | 'reads' | 'writes' = 'all'): readonly Rule[] {
+function rulesOf(scope: Permission['scope'], which: 'all' | 'reads' | 'writes' = 'all'): readonly Rule[] {
   return permissions
     .filter(row => row.scope === scope)
     .filter(row => which === 'all' || row.verbs.every(verb => reading.includes(verb)) === (which === 'reads'))

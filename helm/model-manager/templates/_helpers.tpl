@@ -81,7 +81,8 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{/* MiB for V8's old space, of a memory limit: code, sockets and what V8 keeps elsewhere need the rest. */}}
 {{- define "model-manager.heapMiB" -}}
-{{- $limit := dig "limits" "memory" "" (. | default dict) | toString -}}
+{{- $limit := dig "limits" "memory" "" (. | default dict) -}}
+{{- $limit = ternary (printf "%.0f" $limit) (toString $limit) (kindIs "float64" $limit) -}}
 {{- $bytes := dict "" 1.0 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 -}}
 {{- $unit := regexFind "[A-Za-z]*$" $limit -}}
 {{- if and (regexMatch "^[0-9]+(\\.[0-9]+)?[A-Za-z]*$" $limit) (hasKey $bytes $unit) -}}
