@@ -91,6 +91,10 @@ const contradictions: readonly (readonly [Values, string])[] = [
     'serviceMonitor.enabled needs observability.metrics.enabled: there would be nothing to read.',
   ],
   [
+    { prometheusRule: { enabled: true } },
+    'prometheusRule.enabled needs observability.metrics.enabled: no alert would ever come.',
+  ],
+  [
     { observability: { metrics: { enabled: true, port: 8080 } }, service: { port: 80 } },
     'observability.metrics.port is 8080, where the gateway answers: give the metrics a port of their own, such as 9464.',
   ],

@@ -102,6 +102,9 @@
 {{- if and .Values.serviceMonitor.enabled (not $metrics.enabled) -}}
 {{- $problems = append $problems "serviceMonitor.enabled needs observability.metrics.enabled: there would be nothing to read." -}}
 {{- end -}}
+{{- if and .Values.prometheusRule.enabled (not $metrics.enabled) -}}
+{{- $problems = append $problems "prometheusRule.enabled needs observability.metrics.enabled: no alert would ever come." -}}
+{{- end -}}
 {{- if eq (int $metrics.port) 8080 -}}
 {{- $problems = append $problems "observability.metrics.port is 8080, where the gateway answers: give the metrics a port of their own, such as 9464." -}}
 {{- end -}}
