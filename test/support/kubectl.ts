@@ -1,37 +1,17 @@
 /** The real `kubectl` against a cluster of a test. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { createInbox, within } from './server.ts';
+import { findTool, skipWithout } from './tools.ts';
 
-/** Where `npm run tools` puts what it fetches. */
-const fetched = new URL('../../node_modules/.cache/kubernetes-tools/kubectl', import.meta.url).pathname;
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** What `KUBECTL` names, else what was fetched, else what is on the path. */
-function findKubectl(): string | undefined {
-  const { KUBECTL, PATH = '' } = process.env;
-  if (KUBECTL) return KUBECTL;
-  return [fetched, ...PATH.split(delimiter).map(folder => join(folder, 'kubectl'))].find(isExecutable);
-}
-
-const kubectl = findKubectl();
+const kubectl = findTool('kubectl');
 
 /** Why a test with kubectl cannot run here; false when it can. */
-export const skip =
-  kubectl === undefined && 'there is no kubectl here: `npm run tools` fetches one, KUBECTL can name one';
+export const skip = skipWithout('kubectl', kubectl);
 
 /** How a run of kubectl ended. */
 export interface Ran {

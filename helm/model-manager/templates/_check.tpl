@@ -1,0 +1,123 @@
+{{/* Fails with everything that stands in the way of these values, a sentence each. */}}
+{{- define "model-manager.check" -}}
+{{- $problems := concat
+  (include "model-manager.backendProblems" . | fromJsonArray)
+  (include "model-manager.kubernetesProblems" . | fromJsonArray)
+  (ternary (include "model-manager.oauthProblems" . | fromJsonArray) list .Values.oauth.enabled)
+  (include "model-manager.platformProblems" . | fromJsonArray)
+-}}
+{{- if $problems -}}
+{{- fail (printf "\n\nThese values cannot be installed:\n- %s\n" (join "\n- " $problems)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "model-manager.backendProblems" -}}
+{{- $problems := list -}}
+{{- $known := (include "model-manager.facts" . | fromJson).backends -}}
+{{- if and .Values.backend .Values.backends -}}
+{{- $problems = append $problems "backend and backends are both given: put all of them into backends and leave backend empty." -}}
+{{- end -}}
+{{- range concat (list .Values.backend | compact) .Values.backends -}}
+{{- if not (has . $known) -}}
+{{- $problems = append $problems (printf "there is no backend %q: known are %s." (toString .) (join ", " $known)) -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (len (uniq .Values.backends)) (len .Values.backends) -}}
+{{- $problems = append $problems (printf "backends is %s: name each backend once." (join ", " .Values.backends)) -}}
+{{- end -}}
+{{- if gt (int .Values.replicaCount) 1 -}}
+{{- $problems = append $problems (printf "replicaCount is %d: jobs are in the memory of the process, so there can be one only; set it to 1." (int .Values.replicaCount)) -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{- define "model-manager.kubernetesProblems" -}}
+{{- $problems := list -}}
+{{- if not .Values.kubernetes.enabled -}}
+{{- if include "model-manager.serves" (list . "kserve") -}}
+{{- $problems = append $problems "kubernetes.enabled is false, but kserve is to be served: it is in the cluster; switch kubernetes.enabled on." -}}
+{{- end -}}
+{{- if .Values.oauth.downstream.enabled -}}
+{{- $problems = append $problems "kubernetes.enabled is false, but oauth.downstream.enabled is true: there is nothing to do as the caller; switch one of them over." -}}
+{{- end -}}
+{{- if eq .Values.kserve.inventory.mode "daemonset" -}}
+{{- $problems = append $problems "kubernetes.enabled is false, but kserve.inventory.mode is daemonset: nobody would ask the agents; set it to pod." -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.kserve.inventory.mode "daemonset") (not .Values.kserve.cache.claim) -}}
+{{- $problems = append $problems "kserve.inventory.mode is daemonset, but kserve.cache.claim is empty: name the volume claim that the agents are to count." -}}
+{{- end -}}
+{{- if and .Values.kserve.hf.token .Values.kserve.hf.tokenSecret.name -}}
+{{- $problems = append $problems "kserve.hf.token and kserve.hf.tokenSecret.name are both given: drop the one that does not count." -}}
+{{- end -}}
+{{- if and .Values.kubernetes.enabled .Values.rbac.create (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- $problems = append $problems "serviceAccount.create is false and serviceAccount.name is empty: rights would go to the default account of the namespace; name an account, or set rbac.create to false." -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{- define "model-manager.oauthProblems" -}}
+{{- $problems := list -}}
+{{- $platform := include "model-manager.platformIdentity" . | fromJson -}}
+{{- $baseURL := include "model-manager.baseURL" . -}}
+{{- if not $baseURL -}}
+{{- $problems = append $problems "oauth.enabled needs the public URL of the gateway: set oauth.baseURL, or global.domain." -}}
+{{- else if not (regexMatch "^(https://[^/]+|http://(localhost|127\\.0\\.0\\.1)(:[0-9]+)?(/|$))" $baseURL) -}}
+{{- $problems = append $problems (printf "oauth.baseURL %q is no https URL: tokens would go unencrypted." $baseURL) -}}
+{{- end -}}
+{{- if eq .Values.oauth.provider "dex" -}}
+{{- if not (include "model-manager.issuerURL" .) -}}
+{{- $problems = append $problems "oauth.enabled needs the issuer: set oauth.dex.issuerURL, or global.identity.issuerUrl." -}}
+{{- end -}}
+{{- if not (include "model-manager.clientID" .) -}}
+{{- $problems = append $problems "oauth.enabled needs a client at the issuer: set oauth.dex.clientID, or global.identity.clientId." -}}
+{{- end -}}
+{{- if not (or (kindIs "string" $platform.ca) (kindIs "invalid" $platform.ca)) -}}
+{{- $problems = append $problems "global.identity.ca is neither certificates in PEM nor the name of a Secret: name a Secret in oauth.dex.caSecret.name." -}}
+{{- end -}}
+{{- else if not .Values.oauth.google.clientID -}}
+{{- $problems = append $problems "oauth.provider is google, but oauth.google.clientID is empty: set it." -}}
+{{- end -}}
+{{- if and (include "model-manager.inlineSecret" .) .Values.oauth.existingSecret -}}
+{{- $problems = append $problems "oauth.existingSecret is given, and a client secret beside it: drop the one that does not count." -}}
+{{- end -}}
+{{- if .Values.oauth.allowPublicClientRegistration -}}
+{{- $problems = append $problems "oauth.allowPublicClientRegistration is true, but no client registers here: the gateway issues no tokens; set it to false." -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{- define "model-manager.platformProblems" -}}
+{{- $problems := list -}}
+{{- $metrics := .Values.observability.metrics -}}
+{{- if and .Values.oauth.downstream.enabled (not .Values.oauth.enabled) -}}
+{{- $problems = append $problems "oauth.downstream.enabled needs oauth.enabled: without a token there is no caller to work as." -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- $problems = append $problems "httpRoute.enabled needs httpRoute.parentRefs: name the Gateway that the route belongs to." -}}
+{{- end -}}
+{{- if and .Values.muster.mcpServer.enabled (not .Values.mcp.enabled) -}}
+{{- $problems = append $problems "muster.mcpServer.enabled needs mcp.enabled: muster would find no tools." -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (not $metrics.enabled) -}}
+{{- $problems = append $problems "serviceMonitor.enabled needs observability.metrics.enabled: there would be nothing to read." -}}
+{{- end -}}
+{{- if and .Values.prometheusRule.enabled (not $metrics.enabled) -}}
+{{- $problems = append $problems "prometheusRule.enabled needs observability.metrics.enabled: no alert would ever come." -}}
+{{- end -}}
+{{- if eq (int $metrics.port) 8080 -}}
+{{- $problems = append $problems "observability.metrics.port is 8080, where the gateway answers: give the metrics a port of their own, such as 9464." -}}
+{{- end -}}
+{{- if and $metrics.enabled (eq (int $metrics.port) (int .Values.service.port)) -}}
+{{- $problems = append $problems (printf "observability.metrics.port and service.port are both %d: give the metrics a port of their own, such as 9464." (int $metrics.port)) -}}
+{{- end -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- if not .Values.networkPolicy.ingressNamespaces -}}
+{{- $problems = append $problems "networkPolicy.enabled needs networkPolicy.ingressNamespaces: nobody could reach the gateway; name the namespaces of who may." -}}
+{{- end -}}
+{{- if and $metrics.enabled (not .Values.networkPolicy.metricsNamespaces) -}}
+{{- $problems = append $problems "networkPolicy.enabled with observability.metrics.enabled needs networkPolicy.metricsNamespaces: nobody could read the metrics; name the namespace of Prometheus." -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}

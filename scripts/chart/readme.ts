@@ -1,0 +1,45 @@
+/** The chart's README. */
+import type { Section, Value } from './values.ts';
+
+export function readmeOf(sections: readonly Section[]): string {
+  const tables = sections.map(({ heading, values }) => {
+    const rows = values.flatMap(leavesOf).map(({ path, default: standard, description }) => {
+      return [`\`${path}\``, `\`${JSON.stringify(standard)}\``, description];
+    });
+    const lines = [['Key', 'Default', 'Meaning'], ['---', '---', '---'], ...rows].map(
+      cells => `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`,
+    );
+    return `### ${heading}\n\n${lines.join('\n')}\n`;
+  });
+  return `${introduction}${tables.join('\n')}`;
+}
+
+const leavesOf = (value: Value): readonly Value[] => value.children?.flatMap(leavesOf) ?? [value];
+
+const introduction = `<!-- Made from values.yaml by \`npm run chart\`. -->
+
+# model-manager
+
+Installs the gateway in a cluster: one pod, its Service, an account with the rights that it needs and no others, and what the
+platform around it wants to be told of it.
+
+\`\`\`sh
+helm install model-manager helm/model-manager --namespace agent-platform --set 'backends={ollama}' \\
+  --set ollama.endpoint=http://gpu-box:11434
+\`\`\`
+
+The folder \`ci\` has values for a laptop, KServe, OAuth, work as the caller, muster behind a Gateway, and agents of the cache.
+
+- **A value that is not in the tables fails the installation**, and so does one that contradicts another; the sentence says what to
+  do. What is below \`global\` is left alone.
+- **One pod.** Jobs are in the memory of the process. An upgrade stops the old pod before it starts the new one; downloads on KServe
+  go on meanwhile and are followed again.
+- **Rights** come from the table that the program itself has of what it does at the API server (\`files/gateway.yaml\`): no wildcards,
+  Secrets in the namespace of kagent only, and the one with the token for the Hub by its name. With \`oauth.downstream.enabled\` the
+  account may read the documents of backends in its own namespace, and nothing else.
+- **The pod** runs as a user that is not root, on a read-only file system, without capabilities, and without a token of its account
+  where \`kubernetes.enabled\` is false.
+
+## Values
+
+`;

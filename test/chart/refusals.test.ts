@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse, stringify } from 'yaml';
+import { readChart, refusal, render, skip, type Values } from './helm.ts';
+
+const oauth = { enabled: true, baseURL: 'https://m.example', dex: { issuerURL: 'https://d.example', clientID: 'm' } };
+const policy = { enabled: true, ingressNamespaces: ['portal'] };
+
+const contradictions: readonly (readonly [Values, string])[] = [
+  [
+    { backend: 'ollama', backends: ['kserve'] },
+    'backend and backends are both given: put all of them into backends and leave backend empty.',
+  ],
+  [{ backends: ['olama'] }, 'there is no backend "olama": known are ollama, lemonade, lmstudio, kserve.'],
+  [{ backend: 'vllm' }, 'there is no backend "vllm": known are ollama, lemonade, lmstudio, kserve.'],
+  [{ backends: ['ollama', 'kserve', 'ollama'] }, 'backends is ollama, kserve, ollama: name each backend once.'],
+  [
+    { replicaCount: 2 },
+    'replicaCount is 2: jobs are in the memory of the process, so there can be one only; set it to 1.',
+  ],
+  [
+    { kubernetes: { enabled: false }, backends: ['kserve'] },
+    'kubernetes.enabled is false, but kserve is to be served: it is in the cluster; switch kubernetes.enabled on.',
+  ],
+  [
+    { kubernetes: { enabled: false }, oauth: { ...oauth, downstream: { enabled: true } } },
+    'kubernetes.enabled is false, but oauth.downstream.enabled is true: there is nothing to do as the caller; switch one of them over.',
+  ],
+  [
+    { kubernetes: { enabled: false }, kserve: { cache: { claim: 'c' }, inventory: { mode: 'daemonset' } } },
+    'kubernetes.enabled is false, but kserve.inventory.mode is daemonset: nobody would ask the agents; set it to pod.',
+  ],
+  [
+    { kserve: { inventory: { mode: 'daemonset' } } },
+    'kserve.inventory.mode is daemonset, but kserve.cache.claim is empty: name the volume claim that the agents are to count.',
+  ],
+  [
+    { kserve: { hf: { token: 'hf_a', tokenSecret: { name: 'hub' } } } },
+    'kserve.hf.token and kserve.hf.tokenSecret.name are both given: drop the one that does not count.',
+  ],
+  [
+    { serviceAccount: { create: false } },
+    'serviceAccount.create is false and serviceAccount.name is empty: rights would go to the default account of the namespace; name an account, or set rbac.create to false.',
+  ],
+  [
+    { oauth: { ...oauth, baseURL: '' } },
+    'oauth.enabled needs the public URL of the gateway: set oauth.baseURL, or global.domain.',
+  ],
+  [
+    { oauth: { ...oauth, baseURL: 'http://m.example' } },
+    'oauth.baseURL "http://m.example" is no https URL: tokens would go unencrypted.',
+  ],
+  [
+    { oauth: { ...oauth, dex: { clientID: 'm' } } },
+    'oauth.enabled needs the issuer: set oauth.dex.issuerURL, or global.identity.issuerUrl.',
+  ],
+  [
+    { oauth: { ...oauth, dex: { issuerURL: 'https://d.example' } } },
+    'oauth.enabled needs a client at the issuer: set oauth.dex.clientID, or global.identity.clientId.',
+  ],
+  [
+    { oauth, global: { identity: { ca: { secret: 'a' } } } },
+    'global.identity.ca is neither certificates in PEM nor the name of a Secret: name a Secret in oauth.dex.caSecret.name.',
+  ],
+  [
+    { oauth: { ...oauth, provider: 'google' } },
+    'oauth.provider is google, but oauth.google.clientID is empty: set it.',
+  ],
+  [
+    { oauth: { ...oauth, existingSecret: 'a', dex: { ...oauth.dex, clientSecret: 'b' } } },
+    'oauth.existingSecret is given, and a client secret beside it: drop the one that does not count.',
+  ],
+  [
+    { oauth: { ...oauth, allowPublicClientRegistration: true } },
+    'oauth.allowPublicClientRegistration is true, but no client registers here: the gateway issues no tokens; set it to false.',
+  ],
+  [
+    { oauth: { downstream: { enabled: true } } },
+    'oauth.downstream.enabled needs oauth.enabled: without a token there is no caller to work as.',
+  ],
+  [
+    { httpRoute: { enabled: true } },
+    'httpRoute.enabled needs httpRoute.parentRefs: name the Gateway that the route belongs to.',
+  ],
+  [
+    { mcp: { enabled: false }, muster: { mcpServer: { enabled: true } } },
+    'muster.mcpServer.enabled needs mcp.enabled: muster would find no tools.',
+  ],
+  [
+    { serviceMonitor: { enabled: true } },
+    'serviceMonitor.enabled needs observability.metrics.enabled: there would be nothing to read.',
+  ],
+  [
+    { prometheusRule: { enabled: true } },
+    'prometheusRule.enabled needs observability.metrics.enabled: no alert would ever come.',
+  ],
+  [
+    { observability: { metrics: { enabled: true, port: 8080 } }, service: { port: 80 } },
+    'observability.metrics.port is 8080, where the gateway answers: give the metrics a port of their own, such as 9464.',
+  ],
+  [
+    { observability: { metrics: { enabled: true, port: 9000 } }, service: { port: 9000 } },
+    'observability.metrics.port and service.port are both 9000: give the metrics a port of their own, such as 9464.',
+  ],
+  [
+    { networkPolicy: { enabled: true } },
+    'networkPolicy.enabled needs networkPolicy.ingressNamespaces: nobody could reach the gateway; name the namespaces of who may.',
+  ],
+  [
+    { networkPolicy: policy, observability: { metrics: { enabled: true } } },
+    'networkPolicy.enabled with observability.metrics.enabled needs networkPolicy.metricsNamespaces: nobody could read the metrics; name the namespace of Prometheus.',
+  ],
+];
+
+for (const [values, sentence] of contradictions) {
+  test(`refused: ${sentence}`, { skip }, () => {
+    const [, ...lines] = refusal(values).split('\n- ');
+    assert.deepEqual(
+      lines.map(line => line.split('\n', 1)[0]),
+      [sentence],
+    );
+  });
+}
+
+test('all that is wrong is said at once', { skip }, () => {
+  const text = refusal({ replicaCount: 3, backend: 'vllm', httpRoute: { enabled: true } });
+  assert.equal(text.split('\n- ').length - 1, 3);
+});
+
+test('every sentence of the chart is among these', () => {
+  const words = readChart('templates/_check.tpl').match(/append \$problems/g) ?? [];
+  const heads = new Set(contradictions.map(([, sentence]) => sentence.replaceAll(/"[^"]*"|\b(vllm|olama|\d+)\b/g, '')));
+  assert.equal(heads.size, words.length);
+});
+
+const paths = (values: unknown, path: string[] = []): string[][] =>
+  typeof values === 'object' && values !== null && !Array.isArray(values)
+    ? [path, ...Object.entries(values).flatMap(([key, child]) => paths(child, [...path, key]))]
+    : [];
+
+test('a key that is misspelt fails, wherever it is', { skip }, () => {
+  // What is taken as a whole goes to Kubernetes as it is; the platform has keys of its own.
+  const open =
+    /^(global|resources|kserve\.inventory\.agent\.(resources|nodeSelector|affinity|podAnnotations)|nodeSelector|affinity|podAnnotations|podLabels|podSecurityContext|securityContext|\S+\.(labels|annotations))(\.|$)/;
+  const places = paths(parse(readChart('values.yaml'))).filter(path => !open.test(path.join('.')));
+  assert.ok(places.length > 30);
+  for (const place of places) {
+    const values = place.reduceRight<Values>((inner, key) => ({ [key]: inner }), { misspelt: 1 });
+    assert.match(refusal(values), /additional properties 'misspelt' not allowed/, place.join('.'));
+  }
+  assert.ok(render({ global: { misspelt: 1, identity: { other: true } } }).length > 0);
+});
+
+test('values of the wrong kind fail with their place', { skip }, () => {
+  for (const [values, words] of [
+    [{ mcp: { path: 'mcp' } }, /\/mcp\/path/],
+    [{ ollama: { endpoint: 'gpu-box:11434' } }, /\/ollama\/endpoint/],
+    [{ replicaCount: 'two' }, /\/replicaCount/],
+    [{ kserve: { inventory: { mode: 'job' } } }, /\/kserve\/inventory\/mode/],
+    [{ oauth: { provider: 'github' } }, /\/oauth\/provider/],
+    [{ networkPolicy: { egressCIDRs: ['10.0.0.1'] } }, /\/networkPolicy\/egressCIDRs/],
+    [{ oauth: { trustedAudiences: ['a,b'] } }, /\/oauth\/trustedAudiences/],
+    [{ extraArgs: ['verbose'] }, /\/extraArgs/],
+  ] as const) {
+    assert.match(refusal(values), words, stringify(values));
+  }
+});
