@@ -7,7 +7,7 @@ import { examples, ofKind, readChart, render, skip, theOne } from './helm.ts';
 const source = readFileSync(new URL('../../src/http/metrics.ts', import.meta.url), 'utf8');
 const known = new Set([
   ...[...source.matchAll(/\$\{prefix\}([a-z_]+)`/g)].map(([, name]) => `model_manager_${name}`),
-  ...[...source.matchAll(/ofKeys\(\s*'([a-z_]+)'/g)].map(([, name]) => `model_manager_identity_${name}`),
+  ...[...source.matchAll(/ofKeys\(\s*'([a-z_]+)'/g)].map(([, name]) => `model_manager_jwks_${name}`),
 ]);
 
 const namesIn = (text: string) =>
