@@ -4,7 +4,7 @@ import type { AuditFile } from '../audit/file.ts';
 import { startAdopting } from '../backends/adopt.ts';
 import { type BackendOrigin, createBackend } from '../backends/backend.ts';
 import { discover } from '../backends/discover.ts';
-import { createDriver, registeredDriver } from '../backends/drivers.ts';
+import { createDriver, registeredDriver, type Surroundings } from '../backends/drivers.ts';
 import { createRegistry, type Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import { introspectionOf } from '../config/interfaces.ts';
@@ -12,6 +12,7 @@ import { oauthOf } from '../config/oauth.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
+import { apiServer, createEdges } from '../http/edges.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -52,35 +53,45 @@ export async function serve(
   access?: Access,
   audit?: AuditFile,
 ): Promise<Served> {
-  const connected = access ? connectTo(access, settings, log) : await connect(settings, log, env);
+  const edges = settings.metricsListen && createEdges();
+  const hooks = edges && { onRequest: edges.requestsTo(apiServer), onRestart: edges.onWatchRestart };
+  const connected = access ? connectTo(access, settings, log, hooks) : await connect(settings, log, env, hooks);
   const wiring = connected.wiring && patient(connected.wiring);
   const backendOf = (driver: Driver, origin: BackendOrigin) =>
     createBackend(driver, origin, log, { known: wiring?.known });
 
-  const surroundings = { kubernetes: connected.kubernetes, log };
+  const surroundings = {
+    kubernetes: connected.kubernetes,
+    log,
+    requestsTo: edges?.requestsTo,
+    onServed: edges?.onServed,
+  };
   checkFlags(settings.kserve);
   const drivers = settings.backends.map(kind => createDriver(kind, settings, surroundings));
   if (settings.discover) {
     const known = new Set(drivers.map(({ name }) => name));
-    drivers.push(...(await findServers(settings, log)).filter(({ name }) => !known.has(name)));
+    drivers.push(...(await findServers(settings, surroundings)).filter(({ name }) => !known.has(name)));
   }
   const registry = createRegistry(drivers.map(driver => backendOf(driver, 'static')));
   const names = registry.backends.map(({ name }) => name);
 
+  edges?.keepOnly(name => registry.backends.some(backend => backend.name === name));
+  if (connected.kubernetes) edges?.show(connected.kubernetes.watches);
+  const store = createMemoryStore({ retentionMs: settings.jobRetention });
   const operations = loadOperations(schema);
   const gateway = {
     registry,
     wiring,
     wiringOff: connected.wiringOff,
     documents: connected.documents,
-    jobs: createJobs(createMemoryStore({ retentionMs: settings.jobRetention }), log),
+    jobs: createJobs(edges?.counted(store) ?? store, log),
     defaultKeepAlive: settings.defaultKeepAlive,
     build: readBuild(env),
     tools: toolNamesOf(operations),
   };
   const oauth = oauthOf(settings.oauth);
   const identity = oauth && createIdentity(oauth, log);
-  const metrics = settings.metricsListen && createMetrics(gateway, { audit, identity });
+  const metrics = edges && createMetrics(gateway, { audit, identity, edges });
   const server = createGatewayServer({
     gateway,
     schema,
@@ -168,8 +179,9 @@ async function by<T>(flag: string, listening: Promise<T>): Promise<T> {
 }
 
 /** Servers that answer on the usual ports of this machine. Each is reported, found or not. */
-async function findServers(settings: ServeSettings, log: Logger): Promise<Driver[]> {
-  const findings = await discover(createCall({ log, timeoutMs: discoverMs }), settings);
+async function findServers(settings: ServeSettings, surroundings: Surroundings): Promise<Driver[]> {
+  const { log } = surroundings;
+  const findings = await discover(createCall({ log, timeoutMs: discoverMs }), settings, surroundings);
   for (const { message, kind } of findings) log.info({ backend: kind }, message);
   return findings.filter(({ found }) => found).map(({ driver }) => driver);
 }

@@ -23,6 +23,9 @@ export interface Locator<T extends KubernetesObject> {
   locate(call: Call): Promise<Resource<T>>;
 }
 
+/** Why a watch was begun anew: its version had expired, it broke, or nothing came for too long. */
+export type RestartReason = 'expired' | 'broken' | 'silent';
+
 export interface ReflectorOptions<T extends KubernetesObject> {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>;
   readonly resource: Locator<T>;
@@ -30,6 +33,7 @@ export interface ReflectorOptions<T extends KubernetesObject> {
   /** The call that lists and watches: it serves everybody, so it belongs to nobody's request. */
   callFor(signal: AbortSignal): Call;
   readonly log: Logger;
+  readonly onRestart?: ((reason: RestartReason) => void) | undefined;
 }
 
 export interface ReflectorState {
@@ -192,6 +196,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
           },
           onDead() {
             counts.restarts++;
+            options.onRestart?.('silent');
             log.debug('a watch has gone silent; another takes its place');
           },
         },
@@ -249,6 +254,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     if (error !== cause) log.error({ err: cause }, `unexpected error while looking at ${name}`);
     if (of === 'watch') {
       counts.restarts++;
+      options.onRestart?.(isExpired(error) ? 'expired' : 'broken');
       log.debug({ err: error }, 'a watch broke');
     }
     const isMissing = error.code === 'not_found';

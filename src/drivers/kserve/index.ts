@@ -9,6 +9,7 @@ import {
   modelKey,
   type NodeInfo,
   type Preset,
+  type Step,
   type Target,
 } from '../../domain.ts';
 import { unavailable } from '../../errors.ts';
@@ -50,6 +51,8 @@ export interface KserveOptions {
   /** The namespace of this process, where it has one. */
   readonly ownNamespace?: string | undefined;
   readonly log: Logger;
+  /** Told the steps of each served model that becomes ready, once. */
+  readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
   /** Absent: the one of the flags. */
   readonly hub?: Hub | undefined;
 }
@@ -71,7 +74,7 @@ const capabilities: Capabilities = {
 
 /** Throws a `ConfigError` for flags that make no sense. */
 export function createKserveDriver(options: KserveOptions): Driver {
-  const { client, watches, registered, target, ownNamespace, log } = options;
+  const { client, watches, registered, target, ownNamespace, log, onServed } = options;
   const flags = checkFlags(options.flags);
   const discovery = discoveryRefOf(flags, registered, ownNamespace);
   const call = createCall({ log });
@@ -165,7 +168,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes });
+  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes, onServed });
 
   const questions = createQuestions({
     backend: name,

@@ -103,7 +103,7 @@ export function createGraphql(options: GraphqlOptions) {
       throw error;
     }
     if (type !== OperationTypeNode.SUBSCRIPTION) return streams.single(res, await engine.execute(ready, context));
-    const joined = await groups.join(ready, context);
+    const joined = await groups.join(ready, context, 'sse');
     if ('next' in joined) streams.stream(res, joined, until);
     else streams.single(res, joined as ExecutionResult);
   }
