@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import type { Caller } from '../call.ts';
 import { ConfigError, type ServeSettings } from '../config/settings.ts';
-import type { BackendKind } from '../domain.ts';
+import type { BackendKind, Step } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import type { OnRequest } from '../drivers/http.ts';
 import { createKserveDriver } from '../drivers/kserve/index.ts';
 import { createLemonadeDriver } from '../drivers/lemonade/index.ts';
 import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
@@ -25,6 +26,10 @@ export interface Surroundings {
   readonly log: Logger;
   /** As whom the cluster is worked with; the gateway itself when absent. */
   readonly caller?: Caller | undefined;
+  /** The hook for the requests to a backend, by its name; absent when nobody counts. */
+  readonly requestsTo?: ((backend: string) => OnRequest) | undefined;
+  /** Told the steps of each served model that becomes ready, once. */
+  readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
 }
 
 /** What there is to know of a kind of backend to have one of it. */
@@ -67,39 +72,55 @@ function remoteCluster(target: RemoteTarget, log: Logger): Cluster {
 /** The kinds of backends, one line each. */
 const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
   ollama: {
-    create: settings =>
+    create: (settings, { requestsTo }) =>
       createOllamaDriver({
+        onRequest: requestsTo?.('ollama'),
         endpoint: settings.ollamaEndpoint,
         agentHost: settings.ollamaAgentHost,
         keepAliveDefault: settings.defaultKeepAlive,
         memoryBudgetGiB: settings.ollamaMemoryBudgetGib,
       }),
-    register: (spec, { defaultKeepAlive }) =>
-      createOllamaDriver({ ...addressOf(spec), keepAliveDefault: defaultKeepAlive }),
+    register: (spec, { defaultKeepAlive }, { requestsTo }) =>
+      createOllamaDriver({
+        onRequest: requestsTo?.('ollama'),
+        ...addressOf(spec),
+        keepAliveDefault: defaultKeepAlive,
+      }),
   },
   lemonade: {
-    create: settings =>
-      createLemonadeDriver({ endpoint: settings.lemonadeEndpoint, agentHost: settings.lemonadeAgentHost }),
-    register: spec => createLemonadeDriver(addressOf(spec)),
+    create: (settings, { requestsTo }) =>
+      createLemonadeDriver({
+        onRequest: requestsTo?.('lemonade'),
+        endpoint: settings.lemonadeEndpoint,
+        agentHost: settings.lemonadeAgentHost,
+      }),
+    register: (spec, _settings, { requestsTo }) =>
+      createLemonadeDriver({ ...addressOf(spec), onRequest: requestsTo?.('lemonade') }),
   },
   lmstudio: {
-    create: settings =>
+    create: (settings, { requestsTo }) =>
       createLmstudioDriver({
+        onRequest: requestsTo?.('lmstudio'),
         endpoint: settings.lmstudioEndpoint,
         agentHost: settings.lmstudioAgentHost,
         apiToken: settings.lmstudioApiToken,
       }),
-    register: spec => createLmstudioDriver(addressOf(spec)),
+    register: (spec, _settings, { requestsTo }) =>
+      createLmstudioDriver({ ...addressOf(spec), onRequest: requestsTo?.('lmstudio') }),
   },
   kserve: {
     inCluster: true,
-    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller }) {
+    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller, onServed }) {
       if (!kubernetes) {
         throw new ConfigError(['the backend kserve needs a cluster: name one with --kubeconfig, or give --in-cluster']);
       }
-      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log, caller });
+      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log, caller, onServed });
     },
-    register({ kserve: registered }, { kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller }) {
+    register(
+      { kserve: registered },
+      { kserve: flags, namespace: ownNamespace },
+      { kubernetes, log, caller, onServed },
+    ) {
       if (!registered) throw new Error('build kserve backend: its document has no spec.kserve');
       if (!kubernetes) throw new Error('build kserve backend: there is no Kubernetes');
       const { cluster, organization } = registered.target;
@@ -122,6 +143,7 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
         ownNamespace,
         log,
         caller,
+        onServed,
       });
     },
   },

@@ -16,7 +16,8 @@ import { type Access, openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
 import { configMaps } from '../kubernetes/resource.ts';
 import { createReviews } from '../kubernetes/reviews.ts';
-import { createWatches, located, type Watches } from '../kubernetes/watches.ts';
+import type { OnApiRequest } from '../kubernetes/transport.ts';
+import { createWatches, located, type Watches, type WatchesOptions } from '../kubernetes/watches.ts';
 import { derive } from '../live/derive.ts';
 import { optional } from '../live/optional.ts';
 import { createKagent } from '../wiring/kagent.ts';
@@ -37,8 +38,19 @@ export interface Connected {
   readonly documents?: Documents;
 }
 
+/** What is told of the work with a cluster, to those who count. */
+interface ClusterHooks {
+  readonly onRequest?: OnApiRequest | undefined;
+  readonly onRestart?: WatchesOptions['onRestart'];
+}
+
 /** Opens the cluster that the settings name. One that cannot be had is a warning: hosts are served without. */
-export async function connect(settings: ServeSettings, log: Logger, env: NodeJS.ProcessEnv): Promise<Connected> {
+export async function connect(
+  settings: ServeSettings,
+  log: Logger,
+  env: NodeJS.ProcessEnv,
+  hooks?: ClusterHooks,
+): Promise<Connected> {
   if (!settings.inCluster && settings.kubeconfig === '') return {};
   const { kubeconfig, kubeContext: context, inCluster } = settings;
   const access = await openAccess({ kubeconfig, context, inCluster }, env).catch((error: unknown) => messageOf(error));
@@ -46,13 +58,18 @@ export async function connect(settings: ServeSettings, log: Logger, env: NodeJS.
     log.warn({ error: access }, 'there is no Kubernetes: models cannot be wired, and backends not registered');
     return { wiringOff: `${noKubernetes}: ${access}` };
   }
-  return connectTo(access, settings, log);
+  return connectTo(access, settings, log, hooks);
 }
 
 /** The same with a cluster that is open. */
-export function connectTo(access: Access, settings: ServeSettings, log: Logger): Connected {
-  const client = createKubernetesClient(access);
-  const watches = createWatches({ client, log });
+export function connectTo(
+  access: Access,
+  settings: ServeSettings,
+  log: Logger,
+  { onRequest, onRestart }: ClusterHooks = {},
+): Connected {
+  const client = createKubernetesClient(access, onRequest);
+  const watches = createWatches({ client, log, onRestart });
   const { namespace } = settings;
   log.info({ server: client.server, namespace }, 'Kubernetes');
   return {

@@ -14,6 +14,7 @@ import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
+import { apiServer, createEdges } from '../http/edges.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -55,12 +56,20 @@ export async function serve(
   access?: Access,
   audit?: AuditFile,
 ): Promise<Served> {
-  const connected = access ? connectTo(access, settings, log) : await connect(settings, log, env);
+  const edges = settings.metricsListen && createEdges();
+  const hooks = edges && { onRequest: edges.requestsTo(apiServer), onRestart: edges.onWatchRestart };
+  const connected = access ? connectTo(access, settings, log, hooks) : await connect(settings, log, env, hooks);
   const oauth = oauthOf(settings.oauth);
   const asCaller = oauth?.downstream ?? false;
   const wiringAs = (caller?: Caller) => connected.wiringAs && patient(connected.wiringAs(caller));
   const wiring = asCaller ? undefined : wiringAs();
-  const surroundings = (caller?: Caller): Surroundings => ({ kubernetes: connected.kubernetes, log, caller });
+  const surroundings = (caller?: Caller): Surroundings => ({
+    kubernetes: connected.kubernetes,
+    log,
+    caller,
+    requestsTo: edges?.requestsTo,
+    onServed: edges?.onServed,
+  });
 
   /** A backend in a cluster is made anew for each person where they work there as themselves. */
   function backendOf(kind: BackendKind, origin: BackendOrigin, driverAs: (caller?: Caller) => Driver): Backend {
@@ -76,25 +85,28 @@ export async function serve(
   );
   if (settings.discover) {
     const known = new Set(backends.map(({ name }) => name));
-    const found = (await findServers(settings, log)).filter(({ name }) => !known.has(name));
+    const found = (await findServers(settings, surroundings())).filter(({ name }) => !known.has(name));
     backends.push(...found.map(driver => backendOf(driver.kind, 'static', () => driver)));
   }
   const registry = createRegistry(backends);
   const names = registry.backends.map(({ name }) => name);
 
+  edges?.keepOnly(name => registry.backends.some(backend => backend.name === name));
+  if (connected.kubernetes) edges?.show(connected.kubernetes.watches);
+  const store = createMemoryStore({ retentionMs: settings.jobRetention });
   const operations = loadOperations(schema);
   const gateway = {
     registry,
     wiring,
     wiringOff: connected.wiringOff,
     documents: connected.documents,
-    jobs: createJobs(createMemoryStore({ retentionMs: settings.jobRetention }), log),
+    jobs: createJobs(edges?.counted(store) ?? store, log),
     defaultKeepAlive: settings.defaultKeepAlive,
     build: readBuild(env),
     tools: toolNamesOf(operations),
   };
   const identity = oauth && createIdentity(oauth, log);
-  const metrics = settings.metricsListen && createMetrics(gateway, { audit, identity });
+  const metrics = edges && createMetrics(gateway, { audit, identity, edges });
   const server = createGatewayServer({
     gateway,
     gatewayAs: asCaller ? personalViews<Gateway>(gateway, wiringAs) : undefined,
@@ -195,8 +207,9 @@ async function by<T>(flag: string, listening: Promise<T>): Promise<T> {
 }
 
 /** Servers that answer on the usual ports of this machine. Each is reported, found or not. */
-async function findServers(settings: ServeSettings, log: Logger): Promise<Driver[]> {
-  const findings = await discover(createCall({ log, timeoutMs: discoverMs }), settings);
+async function findServers(settings: ServeSettings, surroundings: Surroundings): Promise<Driver[]> {
+  const { log } = surroundings;
+  const findings = await discover(createCall({ log, timeoutMs: discoverMs }), settings, surroundings);
   for (const { message, kind } of findings) log.info({ backend: kind }, message);
   return findings.filter(({ found }) => found).map(({ driver }) => driver);
 }

@@ -23,6 +23,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Below the endpoint, such as `/api/tags`. */
   readonly path: string;
+  /** What it asks, where the path has more in it than that. `method` and `path`, without its query, when absent. */
+  readonly op?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Milliseconds the whole answer may take; the call's deadline may make it less. `readBudgetMs` when absent. */
@@ -39,6 +41,12 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
+/** How a request ended: with an answer of success, with another, or with none. */
+type RequestOutcome = 'ok' | 'refused' | 'failed';
+
+/** Told of every request that was made: what was asked, such as `GET /api/tags`, how it ended, and how long it took. */
+export type OnRequest = (op: string, outcome: RequestOutcome, seconds: number) => void;
+
 interface HttpStream {
   readonly answer: HttpAnswer;
   /** The body, when the status is 2xx and it is not a web page; otherwise `answer.text` holds its beginning. */
@@ -54,6 +62,7 @@ export interface HttpOptions {
   readonly endpoint: string;
   /** Sent with every request as `Authorization: Bearer`; blank is none. */
   readonly apiToken?: string | undefined;
+  readonly onRequest?: OnRequest | undefined;
   /** Absent: its own. */
   readonly connections?: Connections | undefined;
 }
@@ -94,6 +103,14 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
   const { origin, pathname } = new URL(endpoint);
   const base = pathname === '/' ? '' : pathname;
 
+  /** Begins to measure a request; what it returns ends that, once. */
+  function measure({ method, path, op }: HttpRequest): (outcome: RequestOutcome) => void {
+    const { onRequest } = options;
+    if (!onRequest) return () => {};
+    const began = performance.now();
+    return outcome => onRequest(op ?? `${method} ${path.split('?')[0]}`, outcome, (performance.now() - began) / 1000);
+  }
+
   async function send(agent: Agent, { method, path, body }: HttpRequest, signal: AbortSignal) {
     signal.throwIfAborted();
     const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'model-manager' };
@@ -129,6 +146,7 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
       const bounds = boundsOf(call.signal);
       bounds.expireIn(Math.min(budgetMs, call.deadline - Date.now()));
       const began = performance.now();
+      const ended = measure(request);
       try {
         const { statusCode, headers, body } = await send(
           budgetMs > readBudgetMs ? patient : quick,
@@ -142,9 +160,11 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
             `${kind}: ${request.method} ${request.path}: the answer of ${endpoint} is larger than 32 MiB`,
           );
         const ms = Math.round(performance.now() - began);
+        ended(fine ? 'ok' : 'refused');
         call.log.debug({ method: request.method, path: request.path, status: statusCode, ms }, `${kind} answered`);
         return { ...headOf(statusCode, headers), text: fine ? text : withoutToken(text) };
       } catch (error) {
+        ended('failed');
         throw failed(call, request, bounds, error);
       } finally {
         bounds.release();
@@ -153,13 +173,17 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
 
     async stream(call, request) {
       const bounds = boundsOf(call.signal);
+      const ended = measure(request);
       const fail = (error: unknown) => {
         bounds.release();
         return failed(call, request, bounds, error);
       };
+      let isTold = false;
       try {
         const { statusCode, headers, body } = await send(patient, request, bounds.signal);
         const head = headOf(statusCode, headers);
+        ended(isSuccess(statusCode) ? 'ok' : 'refused');
+        isTold = true;
         if (isSuccess(statusCode) && head.contentType !== 'text/html')
           return { answer: { ...head, text: '' }, chunks: chunksOf(body, fail, bounds.release) };
         bounds.expireIn(readBudgetMs);
@@ -167,6 +191,7 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
         bounds.release();
         return { answer: { ...head, text: withoutToken(text) } };
       } catch (error) {
+        if (!isTold) ended('failed');
         throw fail(error);
       }
     },

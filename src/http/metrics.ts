@@ -1,4 +1,4 @@
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { AuditFile } from '../audit/file.ts';
 import { isEverybodys } from '../backends/backend.ts';
@@ -8,33 +8,46 @@ import type { Identity } from '../identity/identity.ts';
 import type { KeysState } from '../identity/keys.ts';
 import { type TokenProblem, tokenProblems } from '../identity/token.ts';
 import type { Gateway } from '../resolvers/builder.ts';
-import type { GroupHooks } from './graphql/groups.ts';
+import { buckets, type Edges, prefix } from './edges.ts';
+import type { OnOperation, RejectionReason } from './graphql/engine.ts';
+import { closeReasons, type GroupHooks } from './graphql/groups.ts';
 import { listen } from './listen.ts';
 import { type OnRefused, refusalReasons } from './refusals.ts';
 
 /** What the process counts, and where Prometheus reads it. */
 export interface Metrics {
-  onRequest(surface: string, method: string, res: ServerResponse): void;
+  onRequest(request: MeasuredRequest): void;
+  readonly onOperation: OnOperation;
+  onRejected(reason: RejectionReason): void;
   onToolCall(tool: string, code: ErrorCode | undefined, seconds: number): void;
   readonly onRefused: OnRefused;
   onTokenRefused(problem: TokenProblem): void;
   readonly groupHooks: GroupHooks;
+  /** All of it as Prometheus reads it. */
+  metrics(): Promise<string>;
+  /** Each metric of ours as a row of Markdown. */
+  table(): string;
   /** Serves `/metrics` on an address of its own. Resolves to how to close it. */
   serve(address: ListenAddress): Promise<{ close(): void }>;
+}
+
+interface MeasuredRequest {
+  readonly surface: string;
+  /** As it is documented; `other` for a path that is not. */
+  readonly route: string;
+  readonly req: Pick<IncomingMessage, 'method'>;
+  readonly res: Pick<ServerResponse, 'once' | 'statusCode'>;
 }
 
 /** What the metrics are read from, where there is any. */
 interface Measured {
   readonly audit?: Pick<AuditFile, 'lost'> | undefined;
   readonly identity?: Identity | undefined;
+  readonly edges?: Pick<Edges, 'registry'> | undefined;
 }
 
-const prefix = 'model_manager_';
-/** Seconds, from a kept answer to a model that takes minutes to load. */
-const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
-
 /** Base units, bounded labels: no user, model, path or error text ever becomes one. */
-export function createMetrics(gateway: Gateway, { audit, identity }: Measured = {}): Metrics {
+export function createMetrics(gateway: Gateway, { audit, identity, edges }: Measured = {}): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const registers = [register];
@@ -50,7 +63,7 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
   const requests = new Counter({
     name: `${prefix}http_requests_total`,
     help: 'Answered requests.',
-    labelNames: ['surface', 'method', 'code'],
+    labelNames: ['surface', 'route', 'method', 'code'],
     registers,
   });
   const durations = new Histogram({
@@ -76,7 +89,33 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
   const subscriptions = new Gauge({
     name: `${prefix}subscriptions`,
     help: 'Subscribers at present.',
-    labelNames: ['field'],
+    labelNames: ['transport', 'field'],
+    registers,
+  });
+  const closed = new Counter({
+    name: `${prefix}subscription_closed_total`,
+    help: 'Subscriptions that are over: their client left (or its token expired), they ended, failed, or we stopped.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of closeReasons) closed.inc({ reason }, 0);
+  const graphqlOperations = new Counter({
+    name: `${prefix}graphql_operations_total`,
+    help: 'Operations of GraphQL; `name` is that of a stored operation, else other; `outcome` is failed when there is an error.',
+    labelNames: ['type', 'name', 'outcome'],
+    registers,
+  });
+  const graphqlDurations = new Histogram({
+    name: `${prefix}graphql_operation_duration_seconds`,
+    help: 'Execution of queries and mutations.',
+    labelNames: ['type', 'name'],
+    buckets,
+    registers,
+  });
+  const graphqlRejected = new Counter({
+    name: `${prefix}graphql_rejected_total`,
+    help: 'GraphQL documents that were not executed or not answered, by the limit that they passed; invalid for other faults.',
+    labelNames: ['reason'],
     registers,
   });
   const events = new Counter({
@@ -164,14 +203,23 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
     );
   }
 
+  const served = edges ? Registry.merge([register, edges.registry]) : register;
+
   return {
-    onRequest(surface, method, res) {
+    metrics: () => served.metrics(),
+    table: () => tableOf(served),
+    onRequest({ surface, route, req: { method = '' }, res }) {
       const end = durations.startTimer({ surface });
       res.once('close', () => {
         end();
-        requests.inc({ surface, method: knownMethods.has(method) ? method : 'other', code: res.statusCode });
+        requests.inc({ surface, route, method: knownMethods.has(method) ? method : 'other', code: res.statusCode });
       });
     },
+    onOperation(type, name, outcome, seconds) {
+      graphqlOperations.inc({ type, name, outcome });
+      if (seconds !== undefined) graphqlDurations.observe({ type, name }, seconds);
+    },
+    onRejected: reason => graphqlRejected.inc({ reason }),
     onToolCall(tool, code, seconds) {
       toolCalls.inc({ tool, code: code ?? 'ok' });
       toolDurations.observe({ tool }, seconds);
@@ -179,7 +227,8 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
     onRefused: reason => refusals.inc({ reason }),
     onTokenRefused: reason => tokenRefusals.inc({ reason }),
     groupHooks: {
-      onMember: (field, change) => subscriptions.inc({ field }, change),
+      onMember: (field, transport, change) => subscriptions.inc({ transport, field }, change),
+      onClosed: reason => closed.inc({ reason }),
       onEvent: () => events.inc(),
       onCoalesced: () => coalesced.inc(),
     },
@@ -187,7 +236,7 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
       const server = createServer(async (req, res) => {
         if (req.url?.split('?')[0] !== '/metrics') return void res.writeHead(404).end();
         res.setHeader('content-type', register.contentType);
-        res.end(await register.metrics());
+        res.end(await served.metrics());
       });
       await listen(server, address);
       return {
@@ -201,3 +250,22 @@ export function createMetrics(gateway: Gateway, { audit, identity }: Measured = 
 }
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']);
+
+interface Described {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  /** prom-client keeps them where its types do not show it. */
+  readonly labelNames?: readonly string[];
+}
+
+function tableOf(register: Registry): string {
+  const ours = (register.getMetricsAsArray() as unknown as Described[]).filter(({ name }) => name.startsWith(prefix));
+  const rows = ours
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .map(({ name, help, type, labelNames = [] }) => {
+      const labels = labelNames.map(label => `\`${label}\``).join(', ') || '–';
+      return `| \`${name}\` | ${type} | ${labels} | ${help} |`;
+    });
+  return ['| Metric | Type | Labels | Meaning |', '| --- | --- | --- | --- |', ...rows].join('\n');
+}

@@ -113,7 +113,13 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     admit: mutations.admit,
     onCall: metrics?.onToolCall,
   });
-  const engine = createEngine(schema, operations, { limits, introspection: options.introspection, onRefused });
+  const engine = createEngine(schema, operations, {
+    limits,
+    introspection: options.introspection,
+    onRefused,
+    onOperation: metrics?.onOperation,
+    onRejected: metrics?.onRejected,
+  });
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
@@ -250,7 +256,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
 
   const server = createServer(connectionsOf(limits), (req, res) => {
     const exchange = createExchange(req, res, log);
-    metrics?.onRequest(surfaceOf(exchange.path), req.method ?? '', res);
+    metrics?.onRequest({ surface: surfaceOf(exchange.path), route: routeOf(req, exchange.path), req, res });
     // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
     res.once('close', () => stopping && setImmediate(() => server.closeIdleConnections()));
     if (isLocal && isForeignHost(req)) {
@@ -274,6 +280,13 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     if (path === options.mcpPath) return 'mcp';
     if (path.startsWith('/api/')) return 'rest';
     return healthPaths.has(path) ? 'health' : 'other';
+  }
+
+  /** The path as it is documented, without what callers put into it. */
+  function routeOf({ method = '' }: IncomingMessage, path: string): string {
+    if (path === graphqlPath || path === options.mcpPath || healthPaths.has(path)) return path;
+    const match = rest.match(method, path);
+    return match && 'route' in match ? match.route.rest.path : 'other';
   }
 
   server.on('upgrade', (req, socket, head) => {

@@ -8,7 +8,7 @@ import { type Review, reviewBody, reviewed, reviewPath, selfReview } from './rev
 import { listObjects } from './transport/list.ts';
 import { collectionPath, isObject, objectPath, placePath } from './transport/objects.ts';
 import { watchEvents } from './transport/watch.ts';
-import { type ApiRequest, createTransport } from './transport.ts';
+import { type ApiRequest, createTransport, type OnApiRequest } from './transport.ts';
 
 /** Which objects: of one namespace or of all, and of those the ones that selectors pick. */
 export interface Selection {
@@ -128,8 +128,8 @@ const usualLogLines = 10_000;
 /** As whom the API server records what is written. */
 const fieldManager = 'model-manager';
 
-export function createKubernetesClient(access: Access): KubernetesClient {
-  const transport = createTransport(access);
+export function createKubernetesClient(access: Access, onRequest?: OnApiRequest): KubernetesClient {
+  const transport = createTransport(access, onRequest);
 
   /** Sends, and takes nothing for an object that is none. */
   async function object<T extends KubernetesObject>(call: Call, request: ApiRequest): Promise<T> {

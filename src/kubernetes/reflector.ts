@@ -23,6 +23,9 @@ export interface Locator<T extends KubernetesObject> {
   locate(call: Call): Promise<Resource<T>>;
 }
 
+/** Why a watch was begun anew: its version had expired, it broke, or nothing came for too long. */
+export type RestartReason = 'expired' | 'broken' | 'silent';
+
 export interface ReflectorOptions<T extends KubernetesObject> {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>;
   readonly resource: Locator<T>;
@@ -32,6 +35,7 @@ export interface ReflectorOptions<T extends KubernetesObject> {
   /** Whether it watches as a person, with their token, and not as the gateway. */
   readonly personal?: boolean;
   readonly log: Logger;
+  readonly onRestart?: ((reason: RestartReason) => void) | undefined;
 }
 
 export interface ReflectorState {
@@ -200,6 +204,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
           },
           onDead() {
             counts.restarts++;
+            options.onRestart?.('silent');
             log.debug('a watch has gone silent; another takes its place');
           },
         },
@@ -257,6 +262,7 @@ export function createReflector<T extends KubernetesObject>(options: ReflectorOp
     if (error !== cause) log.error({ err: cause }, `unexpected error while looking at ${name}`);
     if (of === 'watch') {
       counts.restarts++;
+      options.onRestart?.(isExpired(error) ? 'expired' : 'broken');
       log.debug({ err: error }, 'a watch broke');
     }
     const isMissing = error.code === 'not_found';

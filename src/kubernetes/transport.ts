@@ -13,6 +13,7 @@ import {
   type Sender,
   transportError,
 } from './errors.ts';
+import { resourceName } from './resource.ts';
 import { contentTypeOf, lastLines, readRefusal, wholeText } from './transport/bodies.ts';
 import { type Bounds, boundsOf, pause } from './transport/bounds.ts';
 import { createPools, type Use } from './transport/pools.ts';
@@ -58,7 +59,12 @@ const shortMs = 8_000;
 const watchBeginsMs = 10_000;
 const documentLimit = 32 * 1024 * 1024;
 
-export function createTransport(access: Access): Transport {
+/** Told of every request that was sent: verb and resource, how it ended, and how long it took to be answered. */
+export type OnApiRequest = (op: string, outcome: 'ok' | 'refused' | 'failed', seconds: number) => void;
+
+const opOf = ({ verb, resource, part }: Attempt) => `${verb} ${resourceName(resource)}${part ? `/${part}` : ''}`;
+
+export function createTransport(access: Access, onRequest?: OnApiRequest): Transport {
   const { server } = access;
   const pools = createPools(access);
   const clock = createServerClock();
@@ -104,10 +110,13 @@ export function createTransport(access: Access): Transport {
       const { sender, headers, pool, identity } = await senderOf(call, attempt, use, bounds);
       let failure: GatewayError;
       let pauseMs: number | undefined;
+      let isAnswered = false;
       try {
         signal.throwIfAborted();
         const answer = await unlessAborted(pool.request(options(server, request, headers, signal)), signal);
         const { statusCode: status } = answer;
+        isAnswered = true;
+        onRequest?.(opOf(attempt), status < 300 ? 'ok' : 'refused', (performance.now() - began) / 1000);
         clock.seen(answer.headers.date);
         call.log.debug({ method, path, status, ms: Math.round(performance.now() - began) }, 'API server answered');
         if (status >= 200 && status < 300) return await read(answer, sender);
@@ -120,6 +129,7 @@ export function createTransport(access: Access): Transport {
           pauseMs = isSame(next, identity) ? undefined : 0;
         } else if (use === 'short') pauseMs = pauseBeforeRetry(method, tries, refusal);
       } catch (error) {
+        if (!isAnswered) onRequest?.(opOf(attempt), 'failed', (performance.now() - began) / 1000);
         failure = failed(call, attempt, sender, bounds, error);
         if (use === 'short' && !(error instanceof GatewayError)) pauseMs = pauseBeforeRetry(method, tries, { error });
       }

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
 import { type Call, type Caller, createCall } from '../call.ts';
 import type { KubernetesClient, Selection } from './client.ts';
-import { createReflector, type Locator, type Reflector, type ReflectorState } from './reflector.ts';
+import { createReflector, type Locator, type Reflector, type ReflectorState, type RestartReason } from './reflector.ts';
 import { type KubernetesObject, type Resource, resourceName } from './resource.ts';
 
 export interface WatchesOptions {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>;
   readonly log: Logger;
+  readonly onRestart?: ((resource: string, reason: RestartReason) => void) | undefined;
 }
 
 /** A watch that runs, for those who measure. */
@@ -42,7 +43,7 @@ interface Shared<T extends KubernetesObject = KubernetesObject> {
   caller: Caller;
 }
 
-export function createWatches({ client, log }: WatchesOptions): Watches {
+export function createWatches({ client, log, onRestart }: WatchesOptions): Watches {
   const shared = new Map<string, Shared>();
 
   function find<T extends KubernetesObject>(caller: Caller, resource: Locator<T>, selection: Selection): Shared<T> {
@@ -59,6 +60,7 @@ export function createWatches({ client, log }: WatchesOptions): Watches {
       callFor: signal => createCall({ caller: entry.caller, log, signal }),
       personal: caller.token !== undefined,
       log,
+      onRestart: onRestart && (reason => onRestart(resource.name, reason)),
     });
     const entry: Shared<T> = { scope: caller.scope, resource: resource.name, selection, reflector, caller };
     shared.set(key, entry as unknown as Shared);

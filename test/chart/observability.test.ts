@@ -3,12 +3,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { examples, ofKind, readChart, render, skip, theOne } from './helm.ts';
 
-/** Names of metrics as the program makes them. */
-const source = readFileSync(new URL('../../src/http/metrics.ts', import.meta.url), 'utf8');
-const known = new Set([
-  ...[...source.matchAll(/\$\{prefix\}([a-z_]+)`/g)].map(([, name]) => `model_manager_${name}`),
-  ...[...source.matchAll(/ofKeys\(\s*'([a-z_]+)'/g)].map(([, name]) => `model_manager_jwks_${name}`),
-]);
+/** Names of metrics, from the table that the program makes of its own. */
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const [, table = ''] = /<!-- metrics -->\n([\s\S]*?)\n?<!-- \/metrics -->/.exec(readme) ?? [];
+const known = new Set([...table.matchAll(/^\| `(model_manager_\w+)`/gm)].map(([, name]) => name ?? ''));
 
 const namesIn = (text: string) =>
   new Set([...text.matchAll(/model_manager_[a-z_]+/g)].map(([name]) => name.replace(/_bucket$/, '')));

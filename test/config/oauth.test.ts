@@ -38,6 +38,7 @@ test('Dex: its issuer to the letter, its client and the trusted audiences', () =
     caFile: '',
     allowPrivateIssuer: false,
     allowPrivateKeys: false,
+    downstream: false,
   });
 });
 

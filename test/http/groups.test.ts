@@ -20,7 +20,7 @@ function groupsOf(lab: Lab) {
   });
   const groups: Groups = createGroups(engine, context => context);
   async function join(variables: Record<string, unknown> = {}, { scope = 'a', query = watchThings } = {}) {
-    const joined = await groups.join(await engine.prepare({ query, variables }), contextOf(scope));
+    const joined = await groups.join(await engine.prepare({ query, variables }), contextOf(scope), 'websocket');
     assert.ok('next' in joined, JSON.stringify(joined));
     return joined;
   }
@@ -135,7 +135,7 @@ test('variables that look alike when they are flattened are not alike', async ()
   const { groups, engine, contextOf } = groupsOf(lab);
   const query = watchThings;
   for (const tag of [{ a: 1 }, [['a', 1]], 1]) {
-    const refused = await groups.join(await engine.prepare({ query, variables: { tag } }), contextOf('a'));
+    const refused = await groups.join(await engine.prepare({ query, variables: { tag } }), contextOf('a'), 'websocket');
     assert.ok('errors' in refused);
     assert.equal(refused.errors?.[0]?.extensions.code, 'invalid_request');
   }

@@ -82,6 +82,8 @@ export interface ServerSetup {
   /** Instead of one that keeps its lines in `logged`. */
   readonly log?: Logger;
   readonly introspection?: boolean;
+  /** Instead of those that count in `counts` and `refused`. */
+  readonly metrics?: Metrics;
   readonly allowedOrigins?: readonly string[];
   readonly limits?: Partial<Limits>;
 }
@@ -108,13 +110,17 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
   const refused: RefusalReason[] = [];
   const log = setup.log ?? pino({ level: 'debug' }, { write: line => logged.push(line) });
   const counts = { members: 0, events: 0, coalesced: 0 };
-  const metrics: Metrics = {
+  const metrics: Metrics = setup.metrics ?? {
     onRequest() {},
+    onOperation() {},
+    onRejected() {},
+    table: () => '',
+    metrics: async () => '',
     onToolCall() {},
     onRefused: reason => void refused.push(reason),
     onTokenRefused() {},
     groupHooks: {
-      onMember: (_field, change) => {
+      onMember: (_field, _transport, change) => {
         counts.members += change;
       },
       onEvent: () => {

@@ -16,13 +16,30 @@ export interface Estimates {
   typicalFor(question: Question): Typicals;
 }
 
-export function createEstimates(): Estimates {
+/** Serves that were told, at most; those that were told first are forgotten first. */
+const maxTold = 1000;
+
+/** `onServed` is told the steps of each serve that becomes ready from now on, once: an accident on the way is no reason not to. */
+export function createEstimates(onServed?: (steps: readonly Step[]) => void, now: () => number = Date.now): Estimates {
+  const began = now();
+  const told = new Set<string>();
+
+  function tell({ uid, steps }: Serve) {
+    if (!onServed || !uid || told.has(uid) || !steps.every(({ state }) => state === 'done')) return;
+    // What was ready before somebody else has counted, or nobody.
+    if (!steps.some(({ name, finishedAt }) => name === 'ready' && finishedAt && finishedAt.getTime() >= began)) return;
+    told.add(uid);
+    for (const first of told) if (told.size > maxTold) told.delete(first);
+    onServed(steps);
+  }
+
   let lessons: Lessons = noLessons;
   return {
     get lessons() {
       return lessons;
     },
     observe(serve) {
+      tell(serve);
       if (lessons.kept.has(serve.uid)) return;
       const lesson = lessonOf(serve);
       if (lesson) lessons = withLesson(lessons, lesson);

@@ -9,6 +9,7 @@ import {
   modelKey,
   type NodeInfo,
   type Preset,
+  type Step,
   type Target,
 } from '../../domain.ts';
 import { unavailable } from '../../errors.ts';
@@ -54,6 +55,8 @@ export interface KserveOptions {
   readonly log: Logger;
   /** As whom everything is done that nobody's call asks for; the gateway itself when absent. */
   readonly caller?: Caller | undefined;
+  /** Told the steps of each served model that becomes ready, once. */
+  readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
   /** Absent: the one of the flags. */
   readonly hub?: Hub | undefined;
 }
@@ -75,7 +78,7 @@ const capabilities: Capabilities = {
 
 /** Throws a `ConfigError` for flags that make no sense. */
 export function createKserveDriver(options: KserveOptions): Driver {
-  const { client, watches, registered, target, ownNamespace, log, caller } = options;
+  const { client, watches, registered, target, ownNamespace, log, caller, onServed } = options;
   const flags = checkFlags(options.flags);
   const discovery = discoveryRefOf(flags, registered, ownNamespace);
   const call = createCall({ log, ...(caller && { caller }) });
@@ -169,7 +172,7 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes });
+  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes, onServed });
 
   const questions = createQuestions({
     backend: name,

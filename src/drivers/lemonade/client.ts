@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
 import { backendError, GatewayError } from '../../errors.ts';
-import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
+import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess, type OnRequest } from '../http.ts';
 import { linesOf, streamedLimit } from '../lines.ts';
 import { isMissingPath, isObject, notLemonade, ollamaFound, type Question, refusal, refusedIn } from './errors.ts';
 import { eventsOf } from './events.ts';
@@ -37,8 +37,8 @@ interface Change {
   readonly pinned?: boolean;
 }
 
-export function createLemonadeClient(endpoint: string): LemonadeClient {
-  const http = createHttp({ kind: 'lemonade', product: 'Lemonade', endpoint });
+export function createLemonadeClient(endpoint: string, onRequest?: OnRequest): LemonadeClient {
+  const http = createHttp({ kind: 'lemonade', product: 'Lemonade', endpoint, onRequest });
 
   const about = ({ method, path }: HttpRequest, model?: string): Question => ({ method, path, endpoint, model });
 

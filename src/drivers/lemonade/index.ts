@@ -6,7 +6,7 @@ import { backendError, invalidRequest, messageOf, modelNotFound } from '../../er
 import { agentAddressOf, hostNameOf } from '../address.ts';
 import type { Driver, LoadRequest, PullRequest } from '../driver.ts';
 import { healthFrom } from '../health.ts';
-import { oneLine } from '../http.ts';
+import { type OnRequest, oneLine } from '../http.ts';
 import { endedByLeaving } from '../progress.ts';
 import { createLemonadeClient } from './client.ts';
 import { loadedOf, modelOf } from './model.ts';
@@ -16,6 +16,7 @@ import { thinned } from './pull.ts';
 import { type Health, isDownloaded } from './wire.ts';
 
 export interface LemonadeOptions {
+  readonly onRequest?: OnRequest | undefined;
   /** Stamped on every row; `lemonade` when absent. */
   readonly name?: string | undefined;
   /** Root address of the server, as the gateway dials it. */
@@ -60,7 +61,7 @@ export function createLemonadeDriver(options: LemonadeOptions): Driver {
   const agentHost = agentAddressOf(options.agentHost, endpoint);
   const agentEndpoint = agentHost.endsWith('/v1') ? agentHost : `${agentHost}/api/v1`;
   const host = { backend: name, node: hostNameOf(agentHost) };
-  const lemonade = createLemonadeClient(endpoint);
+  const lemonade = createLemonadeClient(endpoint, options.onRequest);
 
   async function look(call: Call): Promise<BackendStatus> {
     const { status, version } = await lemonade.health(call);

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts';
 import { GatewayError } from '../../errors.ts';
-import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
+import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess, type OnRequest } from '../http.ts';
 import { failureIn, ollamaFound, type Question, saysNotLoaded } from './errors.ts';
 import type { Lost } from './pull.ts';
 import { complaintIn, type Download, type Entry, namesInstance, readDownload, readEntries } from './wire.ts';
@@ -27,8 +27,12 @@ const changeBudgetMs = 60_000;
 /** For a second question to a server that is not LM Studio. */
 const secondLookBudgetMs = 2_000;
 
-export function createLmStudioClient(endpoint: string, apiToken: string | undefined): LmStudioClient {
-  const http = createHttp({ kind: 'lmstudio', product: 'LM Studio', endpoint, apiToken });
+export function createLmStudioClient(
+  endpoint: string,
+  apiToken: string | undefined,
+  onRequest?: OnRequest,
+): LmStudioClient {
+  const http = createHttp({ kind: 'lmstudio', product: 'LM Studio', endpoint, apiToken, onRequest });
   const withToken = (apiToken?.trim() ?? '') !== '';
 
   const about = ({ method, path }: HttpRequest, model?: string): Question => ({
@@ -83,7 +87,8 @@ export function createLmStudioClient(endpoint: string, apiToken: string | undefi
 
     async download(call, id) {
       const path = `/api/v1/models/download/status/${encodeURIComponent(id)}`;
-      const request: HttpRequest = { method: 'GET', path, budgetMs: changeBudgetMs };
+      const op = 'GET /api/v1/models/download/status';
+      const request: HttpRequest = { method: 'GET', path, op, budgetMs: changeBudgetMs };
       let answer: HttpAnswer;
       try {
         answer = await http.document(call, request);

@@ -7,6 +7,7 @@ import { createTurns } from '../../live/turns.ts';
 import { agentAddressOf, hostNameOf } from '../address.ts';
 import type { Driver } from '../driver.ts';
 import { healthFrom } from '../health.ts';
+import type { OnRequest } from '../http.ts';
 import { endedByLeaving } from '../progress.ts';
 import { createLmStudioClient } from './client.ts';
 import { abandoned } from './errors.ts';
@@ -15,6 +16,7 @@ import { type PullServer, progressOf } from './pull.ts';
 import { loadedOf, modelOf } from './wire.ts';
 
 export interface LmStudioOptions {
+  readonly onRequest?: OnRequest | undefined;
   /** Stamped on every row; `lmstudio` when absent. */
   readonly name?: string | undefined;
   /** Root address of the server, as the gateway dials it: `http://127.0.0.1:1234`. */
@@ -48,7 +50,7 @@ export function createLmstudioDriver(options: LmStudioOptions): Driver {
   const { endpoint } = checked;
   const agentEndpoint = agentAddressOf(agentHost, endpoint, '/v1');
   const node = hostNameOf(agentEndpoint);
-  const lmStudio = createLmStudioClient(endpoint, apiToken);
+  const lmStudio = createLmStudioClient(endpoint, apiToken, options.onRequest);
   const inTurn = createTurns();
 
   /** The instances of a model, by what the server wants to hear to unload them. */

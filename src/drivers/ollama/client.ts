@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts';
 import type { PullProgress } from '../../domain.ts';
-import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess } from '../http.ts';
+import { createHttp, documentIn, type HttpAnswer, type HttpRequest, isSuccess, type OnRequest } from '../http.ts';
 import { linesOf } from '../lines.ts';
 import { errorTextIn, notOllama, type Question, refusal } from './errors.ts';
 import { progressOf } from './pull.ts';
@@ -21,8 +21,8 @@ export interface OllamaClient {
   pull(call: Call, model: string): AsyncGenerator<PullProgress>;
 }
 
-export function createOllamaClient(endpoint: string): OllamaClient {
-  const http = createHttp({ kind: 'ollama', product: 'Ollama', endpoint });
+export function createOllamaClient(endpoint: string, onRequest?: OnRequest): OllamaClient {
+  const http = createHttp({ kind: 'ollama', product: 'Ollama', endpoint, onRequest });
 
   const about = ({ method, path }: HttpRequest, model?: string): Question => ({ method, path, endpoint, model });
 

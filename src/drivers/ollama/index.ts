@@ -6,7 +6,7 @@ import { backendError, invalidRequest, messageOf } from '../../errors.ts';
 import { agentAddressOf } from '../address.ts';
 import type { Driver, LoadRequest, PullRequest } from '../driver.ts';
 import { healthFrom } from '../health.ts';
-import { readBudgetMs } from '../http.ts';
+import { type OnRequest, readBudgetMs } from '../http.ts';
 import { endedByLeaving } from '../progress.ts';
 import { createOllamaClient } from './client.ts';
 import { lemonadeFound } from './errors.ts';
@@ -16,6 +16,7 @@ import { type HostMemory, memTotalOf, nodeOf } from './node.ts';
 import { isRemote, lemonadeVersion, loadedOf, looksLikeLemonade, modelOf } from './wire.ts';
 
 export interface OllamaOptions {
+  readonly onRequest?: OnRequest | undefined;
   /** Stamped on every row; `ollama` when absent. */
   readonly name?: string | undefined;
   /** Root address of the server, as the gateway dials it. */
@@ -58,7 +59,7 @@ export function createOllamaDriver(options: OllamaOptions): Driver {
   if ('problem' in checked) throw invalidRequest(`endpoint of ${name} ${checked.problem}`);
   const { endpoint } = checked;
   const agentEndpoint = agentAddressOf(options.agentHost, endpoint);
-  const ollama = createOllamaClient(endpoint);
+  const ollama = createOllamaClient(endpoint, options.onRequest);
 
   /** Names of stubs in the last list: a copy of a cloud model need not say in its name that it is one. */
   let stubs: ReadonlySet<string> = new Set();

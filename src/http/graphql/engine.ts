@@ -22,7 +22,7 @@ import type { Operation } from '../../operations/load.ts';
 import { compile, type Executable } from '../../operations/run.ts';
 import { hasEnum } from '../../operations/shape.ts';
 import type { Context } from '../../resolvers/builder.ts';
-import type { OnRefused } from '../refusals.ts';
+import type { OnRefused, RefusalReason } from '../refusals.ts';
 import { createDocuments } from './documents.ts';
 import { checkLimits, LimitError, rootFieldsOf, tokenRefusal, tooManyRows } from './limits.ts';
 import { leaveUnasked } from './unasked.ts';
@@ -47,7 +47,21 @@ export interface EngineOptions {
   readonly limits?: Limits;
   readonly introspection?: boolean | undefined;
   readonly onRefused?: OnRefused | undefined;
+  /** Told of every query and mutation that was executed; `failed` when its answer has an error. */
+  readonly onOperation?: OnOperation | undefined;
+  /** Told of every document that was not executed, or not answered: the limit that it passed, else `invalid`. */
+  readonly onRejected?: ((reason: RejectionReason) => void) | undefined;
 }
+
+/** `name` is that of a stored operation, else `other`. */
+export type OnOperation = (
+  type: OperationTypeNode,
+  name: string,
+  outcome: 'ok' | 'failed',
+  seconds: number | undefined,
+) => void;
+
+export type RejectionReason = RefusalReason | 'invalid';
 
 /** The engine under all GraphQL transports. */
 export interface Engine {
@@ -61,6 +75,8 @@ export interface Engine {
   execute(prepared: Prepared, context: Context): Promise<ExecutionResult>;
   /** Begins a subscription: its events before they are executed, or the refusal. */
   subscribe(prepared: Prepared, context: Context): Promise<AsyncIterable<unknown> | ExecutionResult>;
+  /** A subscription was asked for, by one of those who ask the same: it counts as an operation without a duration. */
+  subscribed(prepared: Prepared, outcome: 'ok' | 'failed'): void;
   /** Runs a subscription's selection over one event. */
   executeEvent(prepared: Prepared, context: Context, event: unknown): Promise<ExecutionResult>;
 }
@@ -72,9 +88,10 @@ export interface Engine {
 export function createEngine(
   schema: GraphQLSchema,
   operations: readonly Operation[],
-  { limits = defaultLimits, introspection = true, onRefused }: EngineOptions = {},
+  { limits = defaultLimits, introspection = true, onRefused, onOperation, onRejected }: EngineOptions = {},
 ): Engine {
   const documents = createDocuments();
+  const names = new Set(operations.map(({ name }) => name));
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   let yoga: ReturnType<typeof createPipeline> | undefined;
 
@@ -113,26 +130,37 @@ export function createEngine(
       };
       const document = documents.get(params.query) ?? (await admit(params.query, onInvalid).catch(counted));
       const operation = getOperationAST(document, params.operationName);
-      if (!operation) throw refused(new GraphQLError(missingOperation(params.operationName)));
+      if (!operation) {
+        onRejected?.('invalid');
+        throw refused(new GraphQLError(missingOperation(params.operationName)));
+      }
       const isMutation = operation.operation === OperationTypeNode.MUTATION;
       return { document, operation, mutations: isMutation ? rootFieldsOf(operation, document) : 0, params };
     },
     async execute(prepared, context) {
       const bounded = boundedOf(context);
+      const began = onOperation && performance.now();
       const { execute } = (await pipeline()).getEnveloped(bounded);
       const result = (await execute(argsOf(prepared, bounded))) as ExecutionResult;
       if (prepared.mutations > 0) leaveUnasked(schema, prepared, result.errors ?? [], () => context);
-      return rendered(result, bounded);
+      const answer = rendered(result, bounded);
+      if (began !== undefined) told(prepared, answer.errors ? 'failed' : 'ok', (performance.now() - began) / 1000);
+      return answer;
     },
     async subscribe(prepared, context) {
       const events = await createSourceEventStream(argsOf(prepared, context));
       return Symbol.asyncIterator in events ? events : rendered(events, context);
     },
+    subscribed: (prepared, outcome) => told(prepared, outcome),
     async executeEvent(prepared, context, event) {
       const bounded = boundedOf(context);
       return rendered(await execute({ ...argsOf(prepared, bounded), rootValue: event }), bounded);
     },
   };
+
+  function told({ operation: { operation, name } }: Prepared, outcome: 'ok' | 'failed', seconds?: number) {
+    onOperation?.(operation, name && names.has(name.value) ? name.value : 'other', outcome, seconds);
+  }
 
   function argsOf({ document, params }: Prepared, context: Context): ExecutionArgs {
     const { variables: variableValues, operationName } = params;
@@ -146,12 +174,14 @@ export function createEngine(
 
   function counted(error: unknown): never {
     if (error instanceof LimitError) onRefused?.(error.reason);
+    onRejected?.(error instanceof LimitError ? error.reason : 'invalid');
     throw error;
   }
 
   function rendered(result: ExecutionResult, context: Context): ExecutionResult {
     if (context.rows && context.rows.left < 0) {
       onRefused?.('rows');
+      onRejected?.('rows');
       return { errors: [tooManyRows(limits.rows)] };
     }
     return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;

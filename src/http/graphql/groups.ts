@@ -21,15 +21,22 @@ export interface Member extends Watch<Rendered> {
 
 export interface Groups {
   /** Joins those who ask the same; a refusal of the resolver comes back as a result. */
-  join(prepared: Prepared, context: Context): Promise<Member | ExecutionResult>;
+  join(prepared: Prepared, context: Context, transport: Transport): Promise<Member | ExecutionResult>;
   /** Members at present. */
   readonly size: number;
   /** Ends every subscription after its newest event. */
   close(): void;
 }
 
+type Transport = 'sse' | 'websocket';
+
+/** Why a subscription is over: its client left or may stay no longer, it came to its end, it broke, or we stop. */
+export const closeReasons = ['left', 'ended', 'failed', 'stopped'] as const;
+type CloseReason = (typeof closeReasons)[number];
+
 export interface GroupHooks {
-  onMember?(field: string, change: 1 | -1): void;
+  onMember?(field: string, transport: Transport, change: 1 | -1): void;
+  onClosed?(reason: CloseReason): void;
   onEvent?(): void;
   /** A member took the newest event after missing others. */
   onCoalesced?(): void;
@@ -38,7 +45,7 @@ export interface GroupHooks {
 interface Group {
   /** Nobody is in it any more, or what it shows has come to its end. */
   readonly ended: boolean;
-  join(): Member;
+  join(transport: Transport): Member;
   close(): void;
 }
 
@@ -68,10 +75,11 @@ export function createGroups(
     const name = field?.kind === 'Field' ? field.name.value : 'other';
     return createGroup(source, payload => engine.executeEvent(prepared, shared, payload), {
       onEmpty: () => groups.delete(key),
-      onMember: change => {
+      onMember: (transport, change) => {
         size += change;
-        hooks.onMember?.(name, change);
+        hooks.onMember?.(name, transport, change);
       },
+      onClosed: hooks.onClosed,
       onEvent: hooks.onEvent,
       onCoalesced: hooks.onCoalesced,
       onError: error => failureOf(error, shared),
@@ -82,12 +90,15 @@ export function createGroups(
     get size() {
       return size;
     },
-    async join(prepared, context) {
+    async join(prepared, context, transport) {
       const { params, document, operation } = prepared;
       const question = document.loc?.source.body ?? '';
       // As the graph reads them: in its order, with its defaults, without what the operation does not know.
       const { coerced } = getVariableValues(engine.schema, operation.variableDefinitions ?? [], params.variables ?? {});
-      if (!coerced) return engine.subscribe(prepared, context) as Promise<ExecutionResult>;
+      if (!coerced) {
+        engine.subscribed(prepared, 'failed');
+        return engine.subscribe(prepared, context) as Promise<ExecutionResult>;
+      }
       const key = JSON.stringify([question, operation.name?.value, coerced, context.call.caller.scope]);
       for (;;) {
         let group = groups.get(key);
@@ -97,9 +108,14 @@ export function createGroups(
           group.catch(() => groups.delete(key));
         }
         const opened = await group;
-        if (!('join' in opened)) return opened;
+        if (!('join' in opened)) {
+          engine.subscribed(prepared, 'failed');
+          return opened;
+        }
         // Its last member may have left while we waited.
-        if (!opened.ended) return opened.join();
+        if (opened.ended) continue;
+        engine.subscribed(prepared, 'ok');
+        return opened.join(transport);
       }
     },
     close() {
@@ -114,7 +130,8 @@ type Execute = (payload: unknown) => Promise<ExecutionResult>;
 
 interface GroupEvents {
   onEmpty(): void;
-  onMember(change: 1 | -1): void;
+  onMember(transport: Transport, change: 1 | -1): void;
+  onClosed?: ((reason: CloseReason) => void) | undefined;
   onEvent?: (() => void) | undefined;
   onCoalesced?: (() => void) | undefined;
   /** The source broke. Returns what its members are told. */
@@ -125,6 +142,7 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
   const members = new Set<() => void>();
   let newest: { readonly number: number; readonly forms: Forms } | undefined;
   let ended = false;
+  let stopped = false;
   let failure: GraphQLError | undefined;
 
   async function pump() {
@@ -153,12 +171,17 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
     wakeAll();
   }
 
+  function stop() {
+    stopped = true;
+    close();
+  }
+
   function close() {
     void events.return();
     end();
   }
 
-  function join(): Member {
+  function join(transport: Transport): Member {
     let seen = 0;
     let left = false;
     let waiting: PromiseWithResolvers<void> | undefined;
@@ -167,13 +190,16 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
       waiting = undefined;
     };
     members.add(wake);
-    on.onMember(1);
+    on.onMember(transport, 1);
 
-    function leave(): Promise<IteratorReturnResult<undefined>> {
+    const leave = () => over('left');
+
+    function over(reason: CloseReason): Promise<IteratorReturnResult<undefined>> {
       if (!left) {
         left = true;
         members.delete(wake);
-        on.onMember(-1);
+        on.onMember(transport, -1);
+        on.onClosed?.(reason);
         wake();
         if (members.size === 0) close();
       }
@@ -194,7 +220,7 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
             return { done: false, value: await (inOrder ? forms.changes() : forms.snapshot()) };
           }
           if (ended) {
-            const last = leave();
+            const last = over(failure ? 'failed' : stopped ? 'stopped' : 'ended');
             // To its members that is no end: they would not come again.
             if (failure) throw failure;
             return last;
@@ -215,7 +241,7 @@ function createGroup(events: Watch<LiveEvent>, execute: Execute, on: GroupEvents
       return ended;
     },
     join,
-    close,
+    close: stop,
   };
 }
 

@@ -112,7 +112,7 @@ export function createGraphql(options: GraphqlOptions) {
     // Whoever left meanwhile is not told again.
     if (res.destroyed) return release();
     res.once('close', release);
-    const joined = await groups.join(ready, context);
+    const joined = await groups.join(ready, context, 'sse');
     if ('next' in joined) streams.stream(res, joined, until);
     else streams.single(res, joined as ExecutionResult);
   }

@@ -160,7 +160,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
     execute: args => engine.execute((asked.get(args) as Asked).ready, args.contextValue as Context),
     subscribe: async args => {
       const { ready, id, send } = asked.get(args) as Asked;
-      const joined = await groups.join(ready, args.contextValue as Context);
+      const joined = await groups.join(ready, args.contextValue as Context, 'websocket');
       return 'next' in joined ? relay(joined, id, send) : (joined as ExecutionResult);
     },
   });

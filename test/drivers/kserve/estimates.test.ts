@@ -319,3 +319,17 @@ test('the newest serves are those that count, and a preset that is served often 
   assert.equal(told(estimates)[4], `${3 * maxSamples - maxSamples / 2 - 0.5} learned ${maxSamples}`);
   assert.equal(told(estimates, { preset: 'rare' })[4], '62 learned 1');
 });
+
+test('steps are told once, of serves that become ready while somebody looks, also of those that teach nothing', () => {
+  const heard: (readonly Step[])[] = [];
+  const estimates = createEstimates(
+    steps => heard.push(steps),
+    () => epoch,
+  );
+  const late = stepsOf(cold, { readyAt: epoch + 1000 });
+  estimates.observe(serve('before', stepsOf(cold, { readyAt: epoch - 1000 })));
+  estimates.observe(serve('under way', late.with(6, { name: 'ready', state: 'pending' })));
+  estimates.observe(serve('restarted', late, { restarts: 2 }));
+  estimates.observe(serve('restarted', late, { restarts: 2 }));
+  assert.deepEqual(heard, [late]);
+});

@@ -1,5 +1,5 @@
 /** What is served, as one list: each model with where it is on its way, and how long its steps take as a rule. */
-import type { LoadedModel, Target } from '../../../domain.ts';
+import type { LoadedModel, Step, Target } from '../../../domain.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
 import { createKept } from '../../../live/kept.ts';
 import { keepRows } from '../../../live/rows.ts';
@@ -15,14 +15,16 @@ interface Options extends ServesOptions {
   readonly place: { readonly backend: string; readonly target: Target | undefined };
   /** Bytes that the cache holds in a directory, as it was last counted; undefined when nobody knows. */
   cachedBytes(directory: string): number | undefined;
+  /** Told the steps of each served model that becomes ready, once. */
+  readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
 }
 
 /** Presets say how large weights are in round numbers: with so much of it, nothing is missing. */
 const complete = 0.9;
 
-export function loadedModels({ place, cachedBytes, ...options }: Options): Source<readonly LoadedModel[]> {
+export function loadedModels({ place, cachedBytes, onServed, ...options }: Options): Source<readonly LoadedModel[]> {
   const { world } = options;
-  const estimates = createEstimates();
+  const estimates = createEstimates(onServed);
 
   /** Whether all of its weights are there, so that none have to be downloaded; undefined when nobody knows. */
   function isCached({ directory }: ServedModel, weightsBytes: number | undefined): boolean | undefined {
