@@ -72,8 +72,12 @@ export function rowsBelow(heading: string): readonly (readonly string[])[] {
     );
 }
 
-/** Messages that the troubleshooting quotes: what is in code letters in a first column. */
-export const messages: readonly string[] = rowsBelow('## What is wrong').flatMap(([seen = '']) => spansIn(seen));
+const isSentence = (span: string) => span.includes(' ') && !/^(?:--|kubectl|helm)/.test(span);
+
+/** Messages that tables of symptoms quote: what is in code letters in a first column, and sentences in the others. */
+export const messages: readonly string[] = ['## What is wrong', '### Logs']
+  .flatMap(heading => rowsBelow(heading))
+  .flatMap(([seen = '', ...others]) => [...spansIn(seen), ...spansIn(others.join(' ')).filter(isSentence)]);
 
 /** All texts of the program and of its chart; what they fill in is a NUL. */
 export const texts: string = [
