@@ -1,4 +1,5 @@
 /** Where the commands of the page run: real processes of the gateway, each in front of an emulated world. */
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { type EmulatedCluster, startCluster } from '../../src/demo/cluster.ts';
 import { kagentDefinition } from '../../src/demo/kagent.ts';
@@ -26,11 +27,11 @@ export const stages: Readonly<Record<string, (t: TestContext) => Promise<Setting
 
 /** A cluster with kagent, KServe and a GPU pool; hosts; and nobody who signs in. */
 async function startAnonymous(t: TestContext): Promise<Setting> {
-  const world = await startWorld();
-  t.after(() => world[Symbol.asyncDispose]());
+  const ending = endingOf(t);
+  const world = ending.use(await startWorld());
   const { cluster, urls, hub, cacheAgents } = world;
   for (const kind of chartKinds) cluster.put(kind);
-  const setting = await startGateway(t, cluster.kubeconfig(), [
+  const setting = await startGateway(t, ending, cluster.kubeconfig(), [
     ...['--backends', 'ollama,kserve', '--ollama-endpoint', urls.ollama],
     ...['--namespace', release, '--kagent-namespace', world.kagentNamespace],
     ...['--kserve-discovery-namespace', platform, '--kserve-hf-endpoint', hub.url],
@@ -42,16 +43,18 @@ async function startAnonymous(t: TestContext): Promise<Setting> {
 }
 
 async function startOauth(t: TestContext): Promise<Setting> {
-  const issuer = await issuerOf(t);
+  const ending = endingOf(t);
+  const issuer = ending.use(await startIssuer());
   const ollama = await startOllama({ timings: instant, models: [{ name: 'qwen3:0.6b' }] });
-  t.after(() => ollama.close());
+  ending.defer(() => ollama.close());
   const flags = ['--backends', 'ollama', '--ollama-endpoint', ollama.url, ...signIn(issuer)];
-  return withToken(await startGateway(t, '', flags), await issuer.token());
+  return withToken(await startGateway(t, ending, '', flags), await issuer.token());
 }
 
 /** Jane has all rights that work there takes; the gateway may read the documents of backends. */
 async function startDownstream(t: TestContext): Promise<Setting> {
-  const issuer = await issuerOf(t);
+  const ending = endingOf(t);
+  const issuer = ending.use(await startIssuer());
   const jane = rulesOf({ own: release, kagent, discovery: platform, serving, default: 'default' });
   const documents = {
     verbs: ['get', 'list', 'watch'],
@@ -64,10 +67,10 @@ async function startDownstream(t: TestContext): Promise<Setting> {
     objects: [...[release, kagent, 'default'].map(namespaceOf), kagentDefinition(), ...worldOf()],
     users: { gateway: { rules: [documents] }, jane: { rules: jane } },
   });
-  t.after(() => cluster.close());
+  ending.defer(() => cluster.close());
   const token = await issuer.token();
   cluster.setToken('jane', token);
-  const setting = await startGateway(t, cluster.kubeconfig('gateway'), [
+  const setting = await startGateway(t, ending, cluster.kubeconfig('gateway'), [
     ...['--backends', 'kserve', '--namespace', release, '--kagent-namespace', kagent],
     ...['--kserve-discovery-namespace', platform, ...signIn(issuer), '--downstream-oauth'],
   ]);
@@ -109,10 +112,11 @@ const chartKinds = [
   },
 }));
 
-async function issuerOf(t: TestContext): Promise<Issuer> {
-  const issuer = await startIssuer();
-  t.after(() => issuer[Symbol.asyncDispose]());
-  return issuer;
+/** What is ended when the test is over; what began last, first. */
+function endingOf(t: TestContext): AsyncDisposableStack {
+  const ending = new AsyncDisposableStack();
+  t.after(() => ending.disposeAsync());
+  return ending;
 }
 
 const signIn = ({ url }: Issuer) => [
@@ -126,7 +130,12 @@ const withToken = (setting: Setting, token: string): Setting => ({
 });
 
 /** A process of `model-manager serve`; whoever runs `kubectl` and `helm` beside it sees the same cluster. */
-async function startGateway(t: TestContext, kubeconfig: string, flags: readonly string[]) {
+async function startGateway(
+  t: TestContext,
+  ending: AsyncDisposableStack,
+  kubeconfig: string,
+  flags: readonly string[],
+) {
   const { path, put } = folder(t);
   install(path);
   const config = put('kubeconfig', kubeconfig);
@@ -135,6 +144,10 @@ async function startGateway(t: TestContext, kubeconfig: string, flags: readonly 
     ...['serve', '--listen', '127.0.0.1:0', '--log-format', 'json', '--metrics-listen', `127.0.0.1:${metricsPort}`],
     ...['--audit-log', `${path}/audit.jsonl`, ...(kubeconfig ? ['--kubeconfig', config] : []), ...flags],
   ]);
+  ending.defer(async () => {
+    gateway.kill('SIGTERM');
+    assert.equal(await gateway.ended, 0, gateway.err);
+  });
   await gateway.wrote('"identity":');
   const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
   return {
