@@ -18,6 +18,8 @@ const [release, kagent, platform, serving] = ['agent-platform', 'kagent', 'agent
 
 /** Where the page finds the gateway and its metrics, once a port is forwarded. */
 const [gatewayUrl, metricsUrl] = ['http://127.0.0.1:8080', 'http://127.0.0.1:9464'];
+/** Where nothing answers on the page; on the machine of a test something might. */
+const nobodysUrl = 'http://127.0.0.1:1234';
 
 export const stages: Readonly<Record<string, (t: TestContext) => Promise<Setting>>> = {
   anonymous: startAnonymous,
@@ -153,7 +155,11 @@ async function startGateway(
   return {
     folder: path,
     variables: { KUBECONFIG: config },
-    addresses: { [gatewayUrl]: url, [metricsUrl]: `http://127.0.0.1:${metricsPort}` },
+    addresses: {
+      [gatewayUrl]: url,
+      [metricsUrl]: `http://127.0.0.1:${metricsPort}`,
+      [nobodysUrl]: `http://127.0.0.1:${await freePort()}`,
+    },
     log: () => gateway.out,
   };
 }
