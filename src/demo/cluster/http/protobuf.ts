@@ -22,11 +22,16 @@ const asked: Message = {
   2: ['nonResourceAttributes', { message: named('path', 'verb') }],
 };
 
-/** What `kubectl` writes in this form: its own questions, and what it makes of arguments rather than of a file. */
+/** What `kubectl` and `helm` write in this form: their own questions, and what they make of arguments rather than of a file. */
 const messages: Readonly<Record<string, Message>> = {
   'v1 ConfigMap': { 1: ofMetadata, 2: ['data', texts], 3: ['binaryData', { values: 'bytes' }] },
   'v1 Namespace': { 1: ofMetadata },
   'v1 Secret': { 1: ofMetadata, 2: ['data', { values: 'bytes' }], 3: ['type', 'text'], 4: ['stringData', texts] },
+  // Helm gives none of those that are numbers.
+  'v1 DeleteOptions': {
+    2: ['preconditions', { message: named('uid', 'resourceVersion') }],
+    4: ['propagationPolicy', 'text'],
+  },
   'authorization.k8s.io/v1 SelfSubjectAccessReview': { 1: ofMetadata, 2: ['spec', { message: asked }] },
 };
 
