@@ -94,7 +94,10 @@ test('check 48: one person, signed in at a provider that others wrote, is the sa
       ['rest', 'graphql', 'graphql', 'mcp'].map(face => `jane@example.com ${face} cancelJob refused`),
     );
     const came = await metrics();
-    assert.match(came, /model_manager_http_requests_total\{surface="graphql",method="POST",code="200"\} [1-9]/);
+    assert.match(
+      came,
+      /model_manager_http_requests_total\{surface="graphql",route="\/graphql",method="POST",code="200"\} [1-9]/,
+    );
     assert.match(came, /model_manager_mcp_tool_calls_total\{tool="cancel_job",code="not_found"\} [1-9]/);
     for (const secret of [token, ...token.split('.'), 'jane']) {
       assert.ok(!came.includes(secret), 'no label of a metric has it');
