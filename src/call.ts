@@ -20,6 +20,8 @@ export interface Caller {
   readonly token?: (() => string) | undefined;
   /** Until when that token is good, in milliseconds since the epoch: what was opened with it ends by then. */
   readonly until?: (() => number) | undefined;
+  /** The same person for what is no request of theirs, such as a watch: with the newest of their tokens. */
+  readonly person?: Caller | undefined;
 }
 
 /** Who the gateway itself is, to those who read what it did. */

@@ -41,6 +41,8 @@ interface Deed {
 
 export interface AuditEntry extends Deed, Target {
   readonly caller: string;
+  /** Issuer and subject of a person: names may be the same. Absent where nobody signed in. */
+  readonly subject?: string | undefined;
   /** `refused`: for a reason that the caller can see to. `failed`: for another. */
   readonly outcome: 'ok' | 'refused' | 'failed';
   /** Of a refusal or failure: its code, and its words. */
@@ -99,6 +101,7 @@ function leave({ caller, requestId, log }: Call, deed: Deed, outcome: Outcome, b
   const isOwn = (occasion === 'read' || occasion === 'reconcile') && caller.token === undefined;
   const entry: AuditEntry = {
     caller: isOwn ? ownName : caller.name,
+    subject: isOwn ? undefined : caller.subject,
     face,
     occasion,
     action,

@@ -72,9 +72,9 @@ interface Pulling extends Pick<DecidedPull, 'request' | 'wire'> {
 }
 
 /** The job that a pull is. */
-export function jobOfPull({ backend: { name, scope, driver }, request, wire }: DecidedPull) {
+export function jobOfPull({ backend: { name, driver }, request, wire }: DecidedPull) {
   const key = driver.pullKey?.(request) ?? driver.canonical(request.model);
-  return { ...request, type: 'pull', backend: name, scope, key, wire } as const;
+  return { ...request, type: 'pull', backend: name, key, wire } as const;
 }
 
 /** Starts the job that follows a download, or joins the one that runs for the same model. */

@@ -118,7 +118,7 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
     },
     register(
       { kserve: registered },
-      { kserve: flags, namespace: ownNamespace },
+      { kserve: flags, namespace: ownNamespace, oauth: { downstreamApiServers } },
       { kubernetes, log, caller, onServed },
     ) {
       if (!registered) throw new Error('build kserve backend: its document has no spec.kserve');
@@ -133,6 +133,12 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
       if (!isLocal && !caller) {
         throw new Error(
           `build kserve backend: kserve target ${cluster}: a remote target is worked with as the caller, and downstream OAuth is off; register ${quoted('local')}`,
+        );
+      }
+      const server = registered.target.apiServer?.replace(/\/+$/, '');
+      if (!isLocal && !downstreamApiServers.includes(server ?? '')) {
+        throw new Error(
+          `build kserve backend: kserve target ${cluster}: the tokens of callers are not sent to ${server}; name it with --downstream-api-servers`,
         );
       }
       return createKserveDriver({

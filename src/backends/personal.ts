@@ -21,17 +21,18 @@ export const nobody: Caller = {
   },
 };
 
-/** What each caller works on. A person has one view for as long as they are the same `Caller`, whatever token they come with. */
+/** What each caller works on. A person has one view for as long as they are remembered, whatever token they come with. */
 export function personalViews<A extends Actions>(
   everybodys: A,
   wiringAs: (caller: Caller) => WiringTarget | undefined,
 ): (caller: Caller) => A {
   const views = new WeakMap<Caller, A>();
   return caller => {
-    let view = views.get(caller);
+    const { person = caller } = caller;
+    let view = views.get(person);
     if (!view) {
-      view = viewOf(everybodys, caller, wiringAs(caller));
-      views.set(caller, view);
+      view = viewOf(everybodys, person, wiringAs(person));
+      views.set(person, view);
     }
     return view;
   };

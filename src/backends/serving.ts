@@ -64,7 +64,6 @@ async function wireServed(
   const spec = {
     type: 'load',
     backend: backend.name,
-    scope: backend.scope,
     model: request.model ?? plan.preset,
     key: resource,
     wire: true,

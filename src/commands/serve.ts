@@ -130,13 +130,17 @@ export async function serve(
     log,
   );
   const { listen, metricsListen } = settings;
-  const measured = metrics && metricsListen && (await by('--metrics-listen', metrics.serve(metricsListen)));
-  const url = await by('--listen', server.listen(listen)).catch(error => {
+  let measured: { close(): void } | undefined;
+  let url: string;
+  try {
+    if (metrics && metricsListen) measured = await by('--metrics-listen', metrics.serve(metricsListen));
+    url = await by('--listen', server.listen(listen));
+  } catch (error) {
     measured?.close();
     identity?.stop();
     stopFollowing();
     throw error;
-  });
+  }
   // Where work is done as the caller, nothing is done that no caller asked for.
   const stops = asCaller ? [] : [reconcile(connected, gateway, settings, log), startAdopting(gateway, log)];
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');

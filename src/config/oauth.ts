@@ -25,6 +25,7 @@ export interface OauthFlags {
   readonly ssoAllowPrivateIps: boolean;
   readonly allowPublicClientRegistration: boolean;
   readonly downstream: boolean;
+  readonly downstreamApiServers: readonly string[];
 }
 
 /** Whose tokens are taken, and what the gateway says of itself to those who have none. */
@@ -55,6 +56,16 @@ const audiences: Kind<readonly string[]> = {
     .transform(given => (given === '' ? [] : given.split(',').map(part => part.trim())))
     .refine(parts => !parts.includes(''), {
       error: issue => `has an empty entry in ${quote((issue.input as string[]).join(','))}; drop a comma`,
+    }),
+};
+
+const servers: Kind<readonly string[]> = {
+  placeholder: 'URL,…',
+  check: z
+    .string()
+    .transform(given => (given === '' ? [] : given.split(',').map(part => part.trim().replace(/\/+$/, ''))))
+    .refine(parts => parts.every(part => URL.parse(part)?.protocol === 'https:'), {
+      error: issue => `has an entry that is no https URL in ${quote((issue.input as string[]).join(','))}`,
     }),
 };
 
@@ -138,13 +149,22 @@ export const oauthFlags: { readonly [Name in keyof OauthFlags]: Setting<OauthFla
     boolean,
     'Work at Kubernetes as the caller, with their token, and not as the gateway itself; needs --enable-oauth.',
   ),
+  downstreamApiServers: row(
+    'downstream-api-servers',
+    'MODEL_MANAGER_DOWNSTREAM_API_SERVERS',
+    servers,
+    'API servers of other clusters that the tokens of callers may be sent to, separated by commas; backend documents that name others are refused.',
+  ),
 };
 
 /** What stands in the way of these flags; a sentence each. */
 export function oauthProblems(flags: OauthFlags): readonly string[] {
   const { enable, baseUrl, dexIssuerUrl, allowPrivateUrls } = flags;
   const problems: string[] = [];
-  if (!enable) return flags.downstream ? ['--downstream-oauth needs --enable-oauth'] : [];
+  if (flags.downstreamApiServers.length > 0 && !flags.downstream) {
+    problems.push('--downstream-api-servers needs --downstream-oauth');
+  }
+  if (!enable) return flags.downstream ? ['--downstream-oauth needs --enable-oauth'] : problems;
   if (flags.allowPublicClientRegistration) {
     problems.push(
       '--allow-public-client-registration has no effect: this server issues no tokens, so no client registers here; drop it',

@@ -123,7 +123,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call }) => forEvents(createCall({ ...(call.caller.scope !== '' && { caller: call.caller }), log })),
+    ({ call: { caller } }) =>
+      forEvents(createCall({ ...(caller.scope !== '' && { caller: caller.person ?? caller }), log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();

@@ -12,7 +12,7 @@ import { messageOf } from '../errors.ts';
 import { createKeys, type KeysState, unavailable } from './keys.ts';
 import { createPeople, keyOf } from './people.ts';
 import { keyReader } from './provider.ts';
-import { type Claims, type Refusal, verify } from './token.ts';
+import { type Claims, expired, type Refusal, verify } from './token.ts';
 
 /** A caller whose token was taken. */
 export interface Person {
@@ -43,21 +43,16 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
   const keys = createKeys({ load: keyReader(settings, certificatesOf(settings.caFile)), log, now });
   const people = settings.downstream ? createPeople(now) : undefined;
   /** By the hash of their tokens. The oldest come first. */
-  const kept = new Map<string, { readonly claims: Claims; readonly person: Person; readonly until: number }>();
+  const kept = new Map<string, { readonly person: Person; readonly until: number }>();
 
-  function keep(hash: string, claims: Claims, person: Person): void {
+  function keep(hash: string, person: Person): void {
     kept.delete(hash);
-    kept.set(hash, { claims, person, until: Math.min(claims.expiresAt, now() + keptMs) });
+    kept.set(hash, { person, until: Math.min(person.expiresAt, now() + keptMs) });
     for (const oldest of kept.keys()) {
       if (kept.size <= maxKept) break;
       kept.delete(oldest);
     }
   }
-
-  const personOf = (claims: Claims, token: string): Person => ({
-    caller: people?.callerOf(claims, token) ?? callerOf(claims),
-    expiresAt: claims.expiresAt,
-  });
 
   return {
     settings,
@@ -69,11 +64,14 @@ export function createIdentity(settings: OauthSettings, log: Logger, now: () => 
       }
       const hash = createHash('sha256').update(token).digest('base64');
       const known = kept.get(hash);
-      if (known && known.until > now()) return people ? { person: personOf(known.claims, token) } : known;
+      if (known && known.until > now()) return known;
       const claims = await verify(token, keys, settings, now());
       if ('reason' in claims) return { refusal: claims };
-      const person = personOf(claims, token);
-      keep(hash, claims, person);
+      // The API server gives no time beyond the expiry.
+      if (people && claims.expiresAt <= now()) return { refusal: expired };
+      const { expiresAt } = claims;
+      const person = { caller: people?.callerOf(claims, token) ?? callerOf(claims), expiresAt };
+      keep(hash, person);
       return { person };
     },
     waiting: () => keys.problem(),

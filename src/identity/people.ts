@@ -4,7 +4,10 @@ import { unauthenticated } from '../errors.ts';
 import type { Claims } from './token.ts';
 
 export interface People {
-  /** Who these claims are of, from now on with this token if it is good for longer than the one they had. */
+  /**
+   * Who asks with this token: it is the one that their request is done with. What goes on when it has expired, and all that is
+   * no request (`person`), is done with the one of the person that is good for longest.
+   */
   callerOf(claims: Claims, token: string): Caller;
 }
 
@@ -14,7 +17,7 @@ const most = 1_000;
 const rememberedMs = 10 * 60_000;
 
 interface Known {
-  readonly caller: Caller;
+  readonly person: Caller & Required<Pick<Caller, 'token' | 'until'>>;
   token: string;
   expiresAt: number;
 }
@@ -31,7 +34,7 @@ export function createPeople(now: () => number): People {
     const known: Known = {
       token: '',
       expiresAt: 0,
-      caller: {
+      person: {
         name,
         anonymous: false,
         subject: key,
@@ -60,7 +63,13 @@ export function createPeople(now: () => number): People {
       people.delete(key);
       people.set(key, known);
       if (claims.expiresAt >= known.expiresAt) Object.assign(known, { token, expiresAt: claims.expiresAt });
-      return known.caller;
+      const { person } = known;
+      return {
+        ...person,
+        person,
+        token: () => (now() < claims.expiresAt ? token : person.token()),
+        until: () => Math.max(claims.expiresAt, person.until()),
+      };
     },
   };
 }

@@ -96,11 +96,13 @@ function shown(list: readonly string[]): string {
 
 /** What can stand in one line of a log, and as somebody's name. */
 const isName = (claim: unknown): claim is string =>
-  typeof claim === 'string' && /^[^\p{Cc}\p{Zl}\p{Zp}]{1,512}$/u.test(claim);
+  typeof claim === 'string' && claim.trim() !== '' && /^[^\p{Cc}\p{Zl}\p{Zp}]{1,512}$/u.test(claim);
+
+export const expired: Refusal = { reason: 'expired', message: 'the token has expired; sign in again' };
 
 function refusalOf(error: unknown, issuer: string): Refusal {
   if (error instanceof GatewayError) return { reason: 'unavailable', message: error.message };
-  if (error instanceof errors.JWTExpired) return { reason: 'expired', message: 'the token has expired; sign in again' };
+  if (error instanceof errors.JWTExpired) return expired;
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.claim === 'iss') return { reason: 'issuer', message: `the token was not issued by ${issuer}` };
     if (error.claim === 'nbf' && error.reason === 'check_failed') {

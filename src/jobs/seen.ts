@@ -5,15 +5,22 @@ import type { Rows } from '../live/events.ts';
 import type { Jobs } from './runner.ts';
 import type { JobStore } from './store.ts';
 
-/** The same jobs as one person sees them: everybody's, and their own. Others there are not. */
+/** The jobs of one person: what they ask for they alone see, and nobody joins it. Of others there are none. */
 export function jobsSeenIn(scope: string, jobs: Jobs): Jobs {
-  const store = storeSeenBy(job => job.scope === undefined || job.scope === scope, jobs.store);
+  const store = storeSeenBy(job => job.scope === scope, jobs.store);
   function get(id: string): Job {
     const job = store.get(id);
     if (!job) throw jobNotFound(id.slice(0, 80));
     return job;
   }
-  return { ...jobs, store, get, cancel: id => jobs.cancel(get(id).id) };
+  return {
+    ...jobs,
+    store,
+    start: (call, spec, work) => jobs.start(call, { ...spec, scope }, work),
+    running: spec => jobs.running({ ...spec, scope }),
+    get,
+    cancel: id => jobs.cancel(get(id).id),
+  };
 }
 
 function storeSeenBy(isSeen: (job: Job) => boolean, store: JobStore): JobStore {

@@ -68,7 +68,9 @@ export function createWatches({ client, log, onRestart }: WatchesOptions): Watch
   }
 
   return {
-    of({ caller }, resource, selection = {}) {
+    of(call, resource, selection = {}) {
+      const { caller: asking } = call;
+      const { person: caller = asking } = asking;
       // Looked up each time, so that two who hold one of these for long never have a watch each.
       const entry = () => find(caller, resource, selection);
       entry().caller = caller;

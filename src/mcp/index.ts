@@ -57,7 +57,7 @@ export function createMcp({ operations, run, contextFor, build, admit, onCall }:
   ): Promise<{ result: CallToolResult; error?: GatewayError }> {
     try {
       const { asked, variables } = read(operation, args, call);
-      if (asked.type !== 'query') admit?.(call);
+      if (asked.type !== 'query' && !meansDryRun(args)) admit?.(call);
       return { result: success(await run(asked, variables, contextFor(call))) };
     } catch (thrown) {
       // What `run` throws is a refusal, and is logged; anything else is a fault of ours.

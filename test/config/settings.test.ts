@@ -87,6 +87,7 @@ describe('settings', () => {
           ssoAllowPrivateIps: false,
           allowPublicClientRegistration: false,
           downstream: false,
+          downstreamApiServers: [],
         },
       },
       warnings: [],

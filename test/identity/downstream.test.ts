@@ -1,5 +1,7 @@
 /** Work at Kubernetes is done as the caller, with their own token, and nothing there with the gateway's. */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { manualClock, startCluster } from '../../src/demo/cluster.ts';
 import { startKubelet } from '../../src/demo/kubelet.ts';
@@ -294,14 +296,14 @@ test('a remote target is worked with as the caller, with no other identity there
     kubelet.stop();
     await far.close();
   });
-  const lab = await start(t, { backends: 'ollama' });
+  const lab = await start(t, { backends: 'ollama', flags: ['--downstream-api-servers', `${far.url}/`] });
   for (const person of ['ann', 'ben']) far.setToken(person, lab.cluster.tokenOf(person));
   const { ca } = certificateOf(far.kubeconfig());
   const added = await lab.as('ben').tool('add_backend', {
     ...{ kind: 'kserve', cluster: 'far', organization: 'acme', apiServer: far.url, caBundle: ca },
     ...{ servingNamespace: 'model-serving', discoveryNamespace: 'agent-platform' },
   });
-  assert.equal(added.isError, false, added.text);
+  assert.equal(JSON.parse(added.text).registered, true, added.text);
   const { json } = await lab.as('ben').rest('GET models?backend=kserve');
   assert.deepEqual(
     json.models.map(({ name, target }: { name: string; target: object }) => [name, target]),
@@ -310,4 +312,62 @@ test('a remote target is worked with as the caller, with no other identity there
   const refused = await lab.as('ann').rest('GET models?backend=kserve');
   assert.deepEqual([refused.status, refused.json.error?.code], [403, 'forbidden'], refused.text);
   assert.deepEqual([...new Set(far.requests.map(({ user }) => user))].sort(), ['ann', 'ben']);
+});
+
+test('a document sends the tokens of callers to no API server that the flags do not name', async t => {
+  const asked: string[] = [];
+  const evil = createServer((req, res) => {
+    asked.push(String(req.headers.authorization));
+    res.end('{}');
+  });
+  await new Promise<void>(resolve => evil.listen(0, '127.0.0.1', resolve));
+  t.after(() => evil.close());
+  const apiServer = `https://127.0.0.1:${(evil.address() as AddressInfo).port}`;
+  const lab = await start(t, { backends: 'ollama' });
+  const added = await lab.as('ben').tool('add_backend', {
+    ...{ kind: 'kserve', cluster: 'other', apiServer, caBundle: 'PEM', servingNamespace: 'model-serving' },
+  });
+  const { registered, error } = JSON.parse(added.text);
+  assert.equal(registered, false);
+  assert.match(error, /the tokens of callers are not sent to https:.*; name it with --downstream-api-servers$/);
+  assert.equal((await lab.as('ann').rest('GET models')).status, 200);
+  assert.deepEqual(asked, []);
+});
+
+test('a request is done with the token it came with, whatever else the person has', async t => {
+  const lab = await start(t, { people: { ben: allRights, weak: [] } });
+  const strong = lab.as('ben');
+  assert.equal((await strong.rest('GET models')).status, 200);
+  await lab.renew('ben', { exp: seconds() + 600 }, 'weak');
+  const weak = await lab.as('ben').rest('POST models/load', { preset: 'nova-4b', backend: 'kserve' });
+  assert.notEqual(weak.status, 200);
+  const wired = await lab.as('ben').rest('POST models/wire', { model: 'qwen3:0.6b', backend: 'ollama' });
+  assert.deepEqual([wired.status, wired.json.error.code], [403, 'forbidden'], wired.text);
+  assert.match(wired.json.error.message, /User "weak" cannot/);
+  const writes = lab.cluster.requests.filter(({ verb, user }) => verb === 'create' && user === 'ben');
+  assert.deepEqual(
+    writes.filter(({ resource }) => resource !== 'jobs.batch' && resource !== 'configmaps'),
+    [],
+  );
+});
+
+test('a token is worked with until its expiry, and not a moment longer', async t => {
+  const lab = await start(t);
+  await lab.renew('ben', { exp: seconds() - 5, iat: seconds() - 60 });
+  const { status, json, headers } = await lab.as('ben').rest('GET models');
+  assert.deepEqual([status, json.error], [401, 'invalid_token']);
+  assert.match(headers.get('www-authenticate') ?? '', /the token has expired/);
+});
+
+test('jobs on hosts are of one person, too: their wiring is', async t => {
+  const lab = await start(t, { people: { ann: [], ben: allRights } });
+  const [ann, ben] = [lab.as('ann'), lab.as('ben')];
+  const pull = { model: 'qwen3:0.6b', backend: 'ollama' };
+  const his = (await ben.rest('POST models/pull', pull)).json.job;
+  const hers = (await ann.rest('POST models/pull', { ...pull, wire: false })).json.job;
+  assert.notEqual(his.id, hers.id);
+  const [wired, plain] = [await ended(lab, 'ben', his.id), await ended(lab, 'ann', hers.id)];
+  assert.deepEqual([wired.phase, wired.result?.managed ?? wired.result !== undefined], ['succeeded', true]);
+  assert.deepEqual([plain.phase, plain.result], ['succeeded', undefined]);
+  assert.equal((await ann.rest(`GET jobs/${his.id}`)).status, 404);
 });

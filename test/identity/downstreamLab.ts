@@ -13,7 +13,7 @@ import { nova, worldOf } from '../drivers/kserve/driverLab.ts';
 import { kagentNamespace, namespace, namespaceOf } from '../support/cluster.ts';
 import { startIssuer } from '../support/issuer.ts';
 import { rulesOf } from '../support/permitted.ts';
-import { type Answer, openSocket, openStream, send } from '../support/server.ts';
+import { type Answer, eventually, openSocket, openStream, send } from '../support/server.ts';
 import { bearer } from './lab.ts';
 
 /** As whom the gateway reads backend documents, and does nothing else. */
@@ -112,7 +112,11 @@ export async function startDownstream(t: TestContext, options: DownstreamOptions
     identity: async () => ({ headers: { authorization: `Bearer ${cluster.tokenOf(gatewayUser)}` } }),
   };
   const served = await serve(settings, log, {}, access);
+  const scans = () =>
+    cluster.list('jobs.batch', 'model-serving').filter(({ metadata }) => /^mm-scan/.test(metadata.name));
   t.after(async () => {
+    // What looks into the cache outlives who asked for it; nothing of it is to outlive the cluster.
+    await eventually(() => scans().length === 0, 'the end of what looks into the cache');
     await served.stop();
     kubelet.stop();
     await Promise.all([cluster.close(), ollama.close(), hub.close(), issuer[Symbol.asyncDispose]()]);
