@@ -42,15 +42,15 @@ export function createTraces(version: string, log: Logger): Traces {
   return {
     root: traceparent => spanIn(tracer, contextOf(traceparent) ?? ROOT_CONTEXT, undefined),
     async stop() {
-      const stopped = provider
-        .shutdown()
-        .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the last spans cannot be sent'));
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>(resolve => {
-        timer = setTimeout(resolve, flushMs);
-      });
-      await Promise.race([stopped, late]);
-      clearTimeout(timer);
+      const late = Promise.withResolvers<never>();
+      const timer = setTimeout(() => late.reject(new Error(`not within ${flushMs / 1000} s`)), flushMs);
+      try {
+        await Promise.race([provider.shutdown(), late.promise]);
+      } catch (error) {
+        log.warn({ error: messageOf(error) }, 'the last spans could not be sent');
+      } finally {
+        clearTimeout(timer);
+      }
     },
   };
 }
