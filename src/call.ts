@@ -29,6 +29,30 @@ export const ownName = 'service-account';
 
 const anonymous: Caller = { name: ownName, anonymous: true, scope: '' };
 
+/** Something that is done for a request, as a part of its trace. Nobody is obliged to trace: off, there is none of these. */
+export interface Span {
+  /** Of its trace, 32 hexadecimal digits; undefined where a trace only begins with the next span. */
+  readonly traceId: string | undefined;
+  begin(part: Part): Span;
+  /** `failure` is one of few words for what went wrong, never its text. */
+  end(facts?: Facts, failure?: string): void;
+}
+
+/** What is known of a span when it begins. Names and facts are bounded: no user, model, prompt, token or text of an error. */
+interface Part {
+  readonly name: string;
+  /** Asked of us, or by us of somebody else. */
+  readonly kind: 'server' | 'client';
+  readonly facts?: Facts;
+  /** A `traceparent` that the asker gave with this part alone; taken for its parent where it is one. */
+  readonly parent?: unknown;
+  /** Milliseconds since the epoch; now when absent. */
+  readonly startedAt?: number;
+}
+
+/** Attributes by their names in OpenTelemetry. */
+type Facts = Readonly<Record<string, string | number>>;
+
 /**
  * One request on its way through the house: who asks, until when, and how to hear that they left.
  * Everything that talks to the outside takes one.
@@ -39,6 +63,10 @@ export interface Call {
   readonly address?: string | undefined;
   readonly requestId: string;
   readonly log: Logger;
+  /** What of its trace this is a part of; undefined where nothing is traced. */
+  readonly span?: Span | undefined;
+  /** Its log with the trace of another span in its lines, where that is known to be possible. */
+  readonly logIn?: ((span: Span) => Logger) | undefined;
   /** Aborts when the client goes away or the deadline passes. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch; Infinity when nothing waits. */
@@ -50,6 +78,7 @@ export interface CallOptions {
   readonly address?: string | undefined;
   readonly requestId?: string;
   readonly log: Logger;
+  readonly span?: Span | undefined;
   /** Aborts when the client goes away. */
   readonly signal?: AbortSignal;
   /** Milliseconds until the answer is due. */
@@ -65,11 +94,13 @@ export function createCall({
   address,
   requestId = randomUUID(),
   log,
+  span,
   signal,
   timeoutMs,
 }: CallOptions): Call {
-  const bind = () => log.child({ requestId, caller: caller.name });
-  return callWith({ caller, address, requestId, log: bind, signal, timeoutMs });
+  const logIn = (span?: Span) =>
+    log.child({ requestId, ...(span?.traceId && { traceId: span.traceId }), caller: caller.name });
+  return callWith({ caller, address, requestId, log: () => logIn(span), span, logIn, signal, timeoutMs });
 }
 
 interface CallParts {
@@ -77,12 +108,14 @@ interface CallParts {
   readonly address?: string | undefined;
   readonly requestId: string;
   readonly log: () => Logger;
+  readonly span: Span | undefined;
+  readonly logIn?: Call['logIn'];
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
 }
 
 /** Most calls never wait for anything, so what only waiting needs is made when it is first asked for. */
-function callWith({ caller, address, requestId, timeoutMs, ...given }: CallParts): Call {
+function callWith({ caller, address, requestId, span, logIn, timeoutMs, ...given }: CallParts): Call {
   const began = Date.now();
   let log: Logger | undefined;
   let signal: AbortSignal | undefined;
@@ -90,6 +123,8 @@ function callWith({ caller, address, requestId, timeoutMs, ...given }: CallParts
     caller,
     address,
     requestId,
+    span,
+    logIn,
     deadline: timeoutMs === undefined ? Number.POSITIVE_INFINITY : began + timeoutMs,
     get log() {
       log ??= given.log();
@@ -116,14 +151,37 @@ export const interrupted = new Error('interrupted: model-manager was stopped; as
 
 /** The same caller's work when nobody waits for it any more: a job, a load that outlives its request. */
 export function detached(call: Call, signal: AbortSignal, log: Logger = call.log): Call {
-  const { caller, requestId } = call;
-  return { caller, requestId, log, signal, deadline: Number.POSITIVE_INFINITY };
+  const { caller, requestId, span } = call;
+  return { caller, requestId, log, span, signal, deadline: Number.POSITIVE_INFINITY };
 }
 
 /** The same caller's work that goes on when they leave, for at most so many milliseconds. */
 export const outliving = (call: Call, timeoutMs: number): Call =>
-  callWith({ caller: call.caller, requestId: call.requestId, log: () => call.log, timeoutMs });
+  callWith({ caller: call.caller, requestId: call.requestId, log: () => call.log, span: call.span, timeoutMs });
 
 /** The same call with at most so many milliseconds left. */
-export const atMost = (call: Call, timeoutMs: number): Call =>
-  callWith({ caller: call.caller, requestId: call.requestId, log: () => call.log, signal: call.signal, timeoutMs });
+export const atMost = (call: Call, timeoutMs: number): Call => {
+  const { caller, requestId, span, signal } = call;
+  return callWith({ caller, requestId, log: () => call.log, span, signal, timeoutMs });
+};
+
+/** The same call as a part of its trace, which says so in its log. */
+export function within(call: Call, span: Span): Call {
+  const { caller, address, requestId, deadline, logIn } = call;
+  let log: Logger | undefined;
+  return {
+    caller,
+    address,
+    requestId,
+    deadline,
+    span,
+    logIn,
+    get log() {
+      log ??= logIn?.(span) ?? call.log;
+      return log;
+    },
+    get signal() {
+      return call.signal;
+    },
+  };
+}

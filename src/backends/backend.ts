@@ -94,7 +94,7 @@ export function createBackend(
   const excuses = (error: GatewayError) => isTimeout(error) && isBusy();
   const circuit = createCircuit({ onRecovery: outdate, excuses });
   const own = { log, ...(caller && { caller }) };
-  const callFor = (signal: AbortSignal) => createCall({ ...own, signal });
+  const callFor = (signal: AbortSignal, asking?: Call) => createCall({ ...own, signal, span: asking?.span });
   const polled: PolledSource<unknown>[] = [];
 
   function observe<T>(what: string, options: Omit<Parameters<typeof poll<T>>[0], 'callFor'>): PolledSource<T> {
@@ -105,7 +105,8 @@ export function createBackend(
       excuses,
       async look(call) {
         const timeoutMs = isBusy() && source.current?.value !== undefined ? Math.min(busyLookMs, lookMs) : lookMs;
-        const bounded = createCall({ ...own, signal: call.signal, requestId: call.requestId, timeoutMs });
+        const { signal, requestId, span } = call;
+        const bounded = createCall({ ...own, signal, requestId, span, timeoutMs });
         try {
           const seen = await circuit.guard(() => options.look(bounded), call.signal, source.current?.error);
           if (failing !== undefined) log.info({ backend: name }, `${what} can be read again`);

@@ -18,6 +18,7 @@ import { apiServer, createEdges } from '../http/edges.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
+import { tracedRequestsTo } from '../http/traces.ts';
 import { createIdentity, type Identity } from '../identity/identity.ts';
 import { createJobs } from '../jobs/runner.ts';
 import { createMemoryStore } from '../jobs/store.ts';
@@ -28,6 +29,7 @@ import type { Gateway } from '../resolvers/builder.ts';
 import { schema } from '../resolvers/schema.ts';
 import { readBuild } from './build.ts';
 import { type Connected, connect, connectTo, patient, reconcile, register } from './kubernetes.ts';
+import { openTraces } from './traces.ts';
 
 export interface Served {
   /** Root URL, by a name of this machine. */
@@ -57,7 +59,10 @@ export async function serve(
   audit?: AuditFile,
 ): Promise<Served> {
   const edges = settings.metricsListen && createEdges();
-  const hooks = edges && { onRequest: edges.requestsTo(apiServer), onRestart: edges.onWatchRestart };
+  const build = readBuild(env);
+  const traces = await openTraces(env, build.version, log);
+  const requestsTo = told(edges?.requestsTo, traces && tracedRequestsTo);
+  const hooks = { onRequest: requestsTo?.(apiServer), onRestart: edges?.onWatchRestart };
   const connected = access ? connectTo(access, settings, log, hooks) : await connect(settings, log, env, hooks);
   const oauth = oauthOf(settings.oauth);
   const asCaller = oauth?.downstream ?? false;
@@ -67,7 +72,7 @@ export async function serve(
     kubernetes: connected.kubernetes,
     log,
     caller,
-    requestsTo: edges?.requestsTo,
+    requestsTo,
     onServed: edges?.onServed,
   });
 
@@ -102,7 +107,7 @@ export async function serve(
     documents: connected.documents,
     jobs: createJobs(edges?.counted(store) ?? store, log),
     defaultKeepAlive: settings.defaultKeepAlive,
-    build: readBuild(env),
+    build,
     tools: toolNamesOf(operations),
   };
   const identity = oauth && createIdentity(oauth, log);
@@ -114,6 +119,7 @@ export async function serve(
     operations,
     log,
     metrics,
+    traces,
     identity,
     openApi: readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8'),
     graphiql: settings.graphiql,
@@ -158,8 +164,23 @@ export async function serve(
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
       measured?.close();
       await server.close(graceMs);
+      await traces?.stop();
       log.info('model-manager has stopped');
     },
+  };
+}
+
+type RequestsTo = NonNullable<Surroundings['requestsTo']>;
+
+/** One hook for all who are told of requests; undefined when nobody is. */
+function told(...listeners: (RequestsTo | undefined)[]): RequestsTo | undefined {
+  const there = listeners.filter(listener => listener !== undefined);
+  if (there.length === 0) return undefined;
+  return backend => {
+    const hooks = there.map(listener => listener(backend));
+    return (...facts) => {
+      for (const hook of hooks) hook(...facts);
+    };
   };
 }
 

@@ -44,8 +44,8 @@ export interface HttpAnswer {
 /** How a request ended: with an answer of success, with another, or with none. */
 type RequestOutcome = 'ok' | 'refused' | 'failed';
 
-/** Told of every request that was made: what was asked, such as `GET /api/tags`, how it ended, and how long it took. */
-export type OnRequest = (op: string, outcome: RequestOutcome, seconds: number) => void;
+/** Told of every request that was made: what was asked, such as `GET /api/tags`, how it ended, how long it took, and for whom. */
+export type OnRequest = (op: string, outcome: RequestOutcome, seconds: number, call: Call) => void;
 
 interface HttpStream {
   readonly answer: HttpAnswer;
@@ -104,11 +104,12 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
   const base = pathname === '/' ? '' : pathname;
 
   /** Begins to measure a request; what it returns ends that, once. */
-  function measure({ method, path, op }: HttpRequest): (outcome: RequestOutcome) => void {
+  function measure(call: Call, { method, path, op }: HttpRequest): (outcome: RequestOutcome) => void {
     const { onRequest } = options;
     if (!onRequest) return () => {};
     const began = performance.now();
-    return outcome => onRequest(op ?? `${method} ${path.split('?')[0]}`, outcome, (performance.now() - began) / 1000);
+    const asked = op ?? `${method} ${path.split('?')[0]}`;
+    return outcome => onRequest(asked, outcome, (performance.now() - began) / 1000, call);
   }
 
   async function send(agent: Agent, { method, path, body }: HttpRequest, signal: AbortSignal) {
@@ -146,7 +147,7 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
       const bounds = boundsOf(call.signal);
       bounds.expireIn(Math.min(budgetMs, call.deadline - Date.now()));
       const began = performance.now();
-      const ended = measure(request);
+      const ended = measure(call, request);
       try {
         const { statusCode, headers, body } = await send(
           budgetMs > readBudgetMs ? patient : quick,
@@ -173,7 +174,7 @@ export function createHttp({ kind, product, endpoint, ...options }: HttpOptions)
 
     async stream(call, request) {
       const bounds = boundsOf(call.signal);
-      const ended = measure(request);
+      const ended = measure(call, request);
       const fail = (error: unknown) => {
         bounds.release();
         return failed(call, request, bounds, error);

@@ -13,6 +13,7 @@ import type { OnOperation, RejectionReason } from './graphql/engine.ts';
 import { closeReasons, type GroupHooks } from './graphql/groups.ts';
 import { listen } from './listen.ts';
 import { type OnRefused, refusalReasons } from './refusals.ts';
+import { knownMethods } from './traces.ts';
 
 /** What the process counts, and where Prometheus reads it. */
 export interface Metrics {
@@ -248,8 +249,6 @@ export function createMetrics(gateway: Gateway, { audit, identity, edges }: Meas
     },
   };
 }
-
-const knownMethods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']);
 
 interface Described {
   readonly name: string;

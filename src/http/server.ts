@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
@@ -7,7 +6,7 @@ import type { Face } from '../audit/entry.ts';
 import { type Call, type Caller, createCall } from '../call.ts';
 import type { Limits } from '../config/limits.ts';
 import type { ListenAddress } from '../config/values.ts';
-import type { Identity, Person } from '../identity/identity.ts';
+import type { Identity } from '../identity/identity.ts';
 import { createMcp } from '../mcp/index.ts';
 import type { Operation } from '../operations/load.ts';
 import { createRun } from '../operations/run.ts';
@@ -16,6 +15,7 @@ import { createRest, type RestResponse, bodyLimit as restBodyLimit, textResponse
 import { createAdmission, isOpen } from './admission.ts';
 import { bodyOf, noBody, readBody } from './body.ts';
 import { connectionsOf, refuseBroken } from './connections.ts';
+import { createExchange, type Exchange } from './exchange.ts';
 import { createEngine } from './graphql/engine.ts';
 import { createGroups } from './graphql/groups.ts';
 import { createGraphql, wantsPage } from './graphql/handler.ts';
@@ -30,12 +30,12 @@ import {
   isForgeable,
   isLoopbackAddress,
   isLoopbackHost,
-  networkOf,
 } from './guard.ts';
 import { checkBackends } from './health.ts';
 import { listen } from './listen.ts';
 import type { Metrics } from './metrics.ts';
 import { limitMutations } from './mutations.ts';
+import { spanOf, type Traces } from './traces.ts';
 
 export interface ServerOptions {
   readonly gateway: Gateway;
@@ -56,6 +56,7 @@ export interface ServerOptions {
   /** Who has to sign in, and how; undefined where nobody has to. */
   readonly identity?: Identity | undefined;
   readonly metrics?: Metrics | undefined;
+  readonly traces?: Traces | undefined;
   /** What the gateway waits for before it is ready; undefined when for nothing (any more). */
   readonly waiting?: (() => string | undefined) | undefined;
 }
@@ -75,21 +76,9 @@ const timeoutOf = (type: OperationTypeNode) => (type === OperationTypeNode.QUERY
 /** A tool call is answered before its callers give up after 10 s. */
 const toolMs = 9_000;
 
-/** One request on the wire. */
-interface Exchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly path: string;
-  readonly query: string;
-  /** Whose it is; undefined where nobody has to sign in. */
-  readonly person: Person | undefined;
-  call(timeoutMs?: number): Call;
-  as(person: Person): Exchange;
-}
-
 /** The one server: health, REST, MCP and GraphQL on one port, each at its path. */
 export function createGatewayServer(options: ServerOptions): GatewayServer {
-  const { gateway, schema, operations, log, metrics, limits, allowedOrigins, identity } = options;
+  const { gateway, schema, operations, log, metrics, traces, limits, allowedOrigins, identity } = options;
   const { gatewayAs = () => gateway } = options;
   const onRefused = metrics?.onRefused;
   const mutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
@@ -145,6 +134,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     engine,
     groups,
     contextFor: (type, signal, peer) => forGraphql(createCall({ ...peer, log, signal, timeoutMs: timeoutOf(type) })),
+    rootOf: traces && (({ headers }) => traces.root(headers.traceparent)),
     signIn: admission?.admitSocket,
     admit: mutations.admit,
     limits,
@@ -256,7 +246,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const isAllowed = ({ headers }: IncomingMessage) => allowedOrigins.includes(headers.origin ?? '');
 
   const server = createServer(connectionsOf(limits), (req, res) => {
-    const exchange = createExchange(req, res, log);
+    const begin = traces && ((path: string) => begun(traces, req, res, path));
+    const exchange = createExchange(req, res, log, begin);
     metrics?.onRequest({ surface: surfaceOf(exchange.path), route: routeOf(req, exchange.path), req, res });
     // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
     res.once('close', () => stopping && setImmediate(() => server.closeIdleConnections()));
@@ -275,6 +266,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   server.on('request', req => speechless.delete(req.socket));
   server.on('upgrade', req => speechless.delete(req.socket));
   server.on('clientError', refuseBroken(onRefused));
+
+  /** Probes come every few seconds, and say nothing of what anybody waited for. */
+  function begun(traces: Traces, req: IncomingMessage, res: ServerResponse, path: string) {
+    return healthPaths.has(path) ? undefined : spanOf(traces, { route: routeOf(req, path), req, res });
+  }
 
   function surfaceOf(path: string) {
     if (path === graphqlPath) return 'graphql';
@@ -339,34 +335,6 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-const requestIdPattern = /^[\w.:-]{1,128}$/;
-
-function createExchange(req: IncomingMessage, res: ServerResponse, log: Logger): Exchange {
-  const given = req.headers['x-request-id'];
-  const requestId = typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
-  const gone = new AbortController();
-  res.once('close', () => {
-    if (!res.writableFinished) gone.abort(new DOMException('the client has left', 'AbortError'));
-  });
-  res.setHeader('x-request-id', requestId);
-  const address = networkOf(req.socket.remoteAddress);
-  const callAs = (caller?: Caller) => (timeoutMs?: number) =>
-    createCall({ ...(caller && { caller }), address, requestId, log, signal: gone.signal, timeoutMs });
-  const url = req.url ?? '/';
-  const mark = url.indexOf('?');
-  return {
-    req,
-    res,
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: mark < 0 ? '' : url.slice(mark + 1),
-    person: undefined,
-    call: callAs(),
-    as(person) {
-      return { ...this, person, call: callAs(person.caller) };
-    },
-  };
 }
 
 /** What nobody expected: it is in the log, and the client learns where to look. */

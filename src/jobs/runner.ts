@@ -88,6 +88,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       model: job.model,
       caller: call.caller.name,
       requestId: call.requestId,
+      ...(call.span?.traceId && { traceId: call.span.traceId }),
     });
     jobLog.info(`${job.type} started`);
     const done = run(job, detached(call, abort.signal, jobLog), work).finally(() => running.delete(key));

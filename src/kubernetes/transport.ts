@@ -59,8 +59,8 @@ const shortMs = 8_000;
 const watchBeginsMs = 10_000;
 const documentLimit = 32 * 1024 * 1024;
 
-/** Told of every request that was sent: verb and resource, how it ended, and how long it took to be answered. */
-export type OnApiRequest = (op: string, outcome: 'ok' | 'refused' | 'failed', seconds: number) => void;
+/** Told of every request that was sent: verb and resource, how it ended, how long it took to be answered, and for whom. */
+export type OnApiRequest = (op: string, outcome: 'ok' | 'refused' | 'failed', seconds: number, call: Call) => void;
 
 const opOf = ({ verb, resource, part }: Attempt) => `${verb} ${resourceName(resource)}${part ? `/${part}` : ''}`;
 
@@ -116,7 +116,7 @@ export function createTransport(access: Access, onRequest?: OnApiRequest): Trans
         const answer = await unlessAborted(pool.request(options(server, request, headers, signal)), signal);
         const { statusCode: status } = answer;
         isAnswered = true;
-        onRequest?.(opOf(attempt), status < 300 ? 'ok' : 'refused', (performance.now() - began) / 1000);
+        onRequest?.(opOf(attempt), status < 300 ? 'ok' : 'refused', (performance.now() - began) / 1000, call);
         clock.seen(answer.headers.date);
         call.log.debug({ method, path, status, ms: Math.round(performance.now() - began) }, 'API server answered');
         if (status >= 200 && status < 300) return await read(answer, sender);
@@ -129,7 +129,7 @@ export function createTransport(access: Access, onRequest?: OnApiRequest): Trans
           pauseMs = isSame(next, identity) ? undefined : 0;
         } else if (use === 'short') pauseMs = pauseBeforeRetry(method, tries, refusal);
       } catch (error) {
-        if (!isAnswered) onRequest?.(opOf(attempt), 'failed', (performance.now() - began) / 1000);
+        if (!isAnswered) onRequest?.(opOf(attempt), 'failed', (performance.now() - began) / 1000, call);
         failure = failed(call, attempt, sender, bounds, error);
         if (use === 'short' && !(error instanceof GatewayError)) pauseMs = pauseBeforeRetry(method, tries, { error });
       }

@@ -5,8 +5,11 @@ import { createListeners, nextRevision, type Observation, type Source, unlessAbo
 export interface PollOptions<T> {
   /** One look at the thing. Throws a `GatewayError` when it cannot be seen. */
   look(call: Call): Promise<T>;
-  /** The call a look runs as: a look serves everybody, so it belongs to nobody's request. */
-  callFor(signal: AbortSignal): Call;
+  /**
+   * The call a look runs as: a look serves everybody, so it belongs to nobody's request. It is a part of the trace of whoever
+   * asked first, when somebody did.
+   */
+  callFor(signal: AbortSignal, asking?: Call): Call;
   /** Returns `previous` when `next` says the same, so that an unchanged state keeps its identity. */
   merge(previous: T | undefined, next: T): T;
   /** Milliseconds until the value may differ by itself; undefined when nothing moves. */
@@ -85,11 +88,11 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
     if (changed) listeners.notify();
   }
 
-  function start(): Look {
+  function start(asking?: Call): Look {
     const abort = new AbortController();
     const began = generation;
     const done = options
-      .look(options.callFor(abort.signal))
+      .look(options.callFor(abort.signal, asking))
       .then(
         value => settle(value, undefined, began),
         error => {
@@ -113,7 +116,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
     timer = undefined;
     if (listeners.size === 0 || look) return;
     const outdated = current !== undefined && freshUntil === 0;
-    timer = setTimeout(start, outdated ? 0 : delay()).unref();
+    timer = setTimeout(() => start(), outdated ? 0 : delay()).unref();
   }
 
   function delay(): number {
@@ -128,7 +131,7 @@ export function poll<T>(options: PollOptions<T>): PolledSource<T> {
     for (;;) {
       if (current && isFresh()) return current;
       const wanted = generation;
-      const joined = look ?? start();
+      const joined = look ?? start(call);
       joined.waiting++;
       try {
         await unlessAborted(joined.done, call.signal);

@@ -1,6 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
-import type { Call } from '../call.ts';
+import { type Call, within } from '../call.ts';
 import { asGatewayError, type ErrorCode, GatewayError } from '../errors.ts';
 import { meansDryRun } from '../operations/dryRun.ts';
 import { byVariable } from '../operations/input.ts';
@@ -37,12 +37,27 @@ export function createMcp({ operations, run, contextFor, build, admit, onCall }:
   const served = toolOperationsOf(operations);
   const byName = new Map(served.map(operation => [operation.tool.name, operation]));
 
-  async function callTool(name: string, args: Readonly<Record<string, unknown>>, call: Call) {
+  async function callTool(name: string, args: Readonly<Record<string, unknown>>, asking: Call, traceparent: unknown) {
     const operation = byName.get(name);
-    if (!operation)
+    const span = asking.span?.begin({
+      name: 'mcp.tools/call',
+      kind: 'server',
+      parent: traceparent,
+      facts: {
+        'mcp.method.name': 'tools/call',
+        'gen_ai.operation.name': 'execute_tool',
+        // A name that is none of ours is a client's text.
+        ...(operation && { 'gen_ai.tool.name': name }),
+      },
+    });
+    if (!operation) {
+      span?.end({}, '_OTHER');
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `tool '${name}' not found: tool not found`);
+    }
+    const call = span ? within(asking, span) : asking;
     const began = performance.now();
     const { result, error } = await answer(operation, args, call);
+    span?.end({}, error && 'tool_error');
     const seconds = (performance.now() - began) / 1000;
     const facts = { tool: name, durationMs: Math.round(seconds * 1000), code: error?.code, error: error?.message };
     call.log.debug(facts, 'tool called');

@@ -24,8 +24,16 @@ export interface ProtocolOptions {
   readonly info: Implementation;
   readonly instructions: string;
   readonly tools: readonly Tool[];
-  /** Runs a tool. A `ProtocolError` it throws is answered as such; everything else it has to turn into a result. */
-  callTool(name: string, args: Readonly<Record<string, unknown>>, call: Call): Promise<CallToolResult>;
+  /**
+   * Runs a tool. A `ProtocolError` it throws is answered as such; everything else it has to turn into a result. `traceparent` is
+   * what the client gave with this call, unchecked.
+   */
+  callTool(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    call: Call,
+    traceparent: unknown,
+  ): Promise<CallToolResult>;
 }
 
 export interface Protocol {
@@ -47,7 +55,9 @@ export function createProtocol({ info, instructions, tools, callTool }: Protocol
     const server = new Server(info, { instructions, capabilities: { tools: { listChanged: false } } });
     server.onerror = error => call.log.debug({ err: error }, 'MCP request refused');
     server.setRequestHandler('tools/list', () => listed);
-    server.setRequestHandler('tools/call', ({ params }) => callTool(params.name, params.arguments ?? {}, call));
+    server.setRequestHandler('tools/call', ({ params: { name, arguments: args = {}, _meta } }) =>
+      callTool(name, args, call, _meta?.traceparent),
+    );
     // A cancellation can only reach a request of its own batch, and that one would then never be answered.
     server.setNotificationHandler('notifications/cancelled', () => {});
     return server;

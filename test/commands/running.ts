@@ -22,7 +22,11 @@ export function folder(t: TestContext) {
 }
 
 /** Starts a command. What it writes is waited for; when the test is over, it is gone. */
-export function start(t: TestContext, argv: readonly string[], options: { readonly cwd?: string } = {}) {
+export function start(
+  t: TestContext,
+  argv: readonly string[],
+  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
+) {
   const child = spawn(process.execPath, [main, ...argv], { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   t.after(() => child.kill('SIGKILL'));
   let out = '';

@@ -101,7 +101,7 @@ test('bytes of jobs are counted as they grow, and not again', async () => {
 
 test('what was counted of a backend goes with it; what is counted of the API server stays', async () => {
   const edges = createEdges();
-  for (const backend of ['ollama', 'lemonade', apiServer]) edges.requestsTo(backend)('GET /x', 'ok', 1);
+  for (const backend of ['ollama', 'lemonade', apiServer]) edges.requestsTo(backend)('GET /x', 'ok', 1, callOf());
   const store = edges.counted(createMemoryStore({ retentionMs: 60_000 }));
   store.put(jobOf(5));
   edges.keepOnly(name => name === 'lemonade');

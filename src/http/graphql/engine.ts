@@ -16,6 +16,7 @@ import {
   specifiedRules,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { type Span, within } from '../../call.ts';
 import { defaultLimits, type Limits } from '../../config/limits.ts';
 import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
@@ -76,7 +77,7 @@ export interface Engine {
   /** Begins a subscription: its events before they are executed, or the refusal. */
   subscribe(prepared: Prepared, context: Context): Promise<AsyncIterable<unknown> | ExecutionResult>;
   /** A subscription was asked for, by one of those who ask the same: it counts as an operation without a duration. */
-  subscribed(prepared: Prepared, outcome: 'ok' | 'failed'): void;
+  subscribed(prepared: Prepared, context: Context, outcome: 'ok' | 'failed'): void;
   /** Runs a subscription's selection over one event. */
   executeEvent(prepared: Prepared, context: Context, event: unknown): Promise<ExecutionResult>;
 }
@@ -137,7 +138,9 @@ export function createEngine(
       const isMutation = operation.operation === OperationTypeNode.MUTATION;
       return { document, operation, mutations: isMutation ? rootFieldsOf(operation, document) : 0, params };
     },
-    async execute(prepared, context) {
+    async execute(prepared, asking) {
+      const span = begun(prepared, asking);
+      const context = span ? { ...asking, call: within(asking.call, span) } : asking;
       const bounded = boundedOf(context);
       const began = onOperation && performance.now();
       const { execute } = (await pipeline()).getEnveloped(bounded);
@@ -145,21 +148,35 @@ export function createEngine(
       if (prepared.mutations > 0) leaveUnasked(schema, prepared, result.errors ?? [], () => context);
       const answer = rendered(result, bounded);
       if (began !== undefined) told(prepared, answer.errors ? 'failed' : 'ok', (performance.now() - began) / 1000);
+      span?.end({}, failureIn(answer));
       return answer;
     },
     async subscribe(prepared, context) {
       const events = await createSourceEventStream(argsOf(prepared, context));
       return Symbol.asyncIterator in events ? events : rendered(events, context);
     },
-    subscribed: (prepared, outcome) => told(prepared, outcome),
+    subscribed(prepared, context, outcome) {
+      told(prepared, outcome);
+      begun(prepared, context)?.end({}, outcome === 'ok' ? undefined : outcome);
+    },
     async executeEvent(prepared, context, event) {
       const bounded = boundedOf(context);
       return rendered(await execute({ ...argsOf(prepared, bounded), rootValue: event }), bounded);
     },
   };
 
-  function told({ operation: { operation, name } }: Prepared, outcome: 'ok' | 'failed', seconds?: number) {
-    onOperation?.(operation, name && names.has(name.value) ? name.value : 'other', outcome, seconds);
+  function told({ operation }: Prepared, outcome: 'ok' | 'failed', seconds?: number) {
+    onOperation?.(operation.operation, knownName(operation), outcome, seconds);
+  }
+
+  function knownName({ name }: OperationDefinitionNode): string {
+    return name && names.has(name.value) ? name.value : 'other';
+  }
+
+  function begun({ operation }: Prepared, { call }: Context): Span | undefined {
+    const [type, name] = [operation.operation, knownName(operation)];
+    const facts = { 'graphql.operation.type': type, 'graphql.operation.name': name };
+    return call.span?.begin({ name: `${type} ${name}`, kind: 'server', facts });
   }
 
   function argsOf({ document, params }: Prepared, context: Context): ExecutionArgs {
@@ -187,6 +204,9 @@ export function createEngine(
     return result.errors ? { ...result, errors: result.errors.map(error => renderError(error, context)) } : result;
   }
 }
+
+/** The first code of the contract in an answer, which says more than that it failed. */
+const failureIn = ({ errors }: ExecutionResult) => errors && String(errors[0]?.extensions.code ?? 'failed');
 
 type OnInvalid = (document: DocumentNode, problems: readonly GraphQLError[]) => void;
 

@@ -96,7 +96,7 @@ export function createGroups(
       // As the graph reads them: in its order, with its defaults, without what the operation does not know.
       const { coerced } = getVariableValues(engine.schema, operation.variableDefinitions ?? [], params.variables ?? {});
       if (!coerced) {
-        engine.subscribed(prepared, 'failed');
+        engine.subscribed(prepared, context, 'failed');
         return engine.subscribe(prepared, context) as Promise<ExecutionResult>;
       }
       const key = JSON.stringify([question, operation.name?.value, coerced, context.call.caller.scope]);
@@ -109,12 +109,12 @@ export function createGroups(
         }
         const opened = await group;
         if (!('join' in opened)) {
-          engine.subscribed(prepared, 'failed');
+          engine.subscribed(prepared, context, 'failed');
           return opened;
         }
         // Its last member may have left while we waited.
         if (opened.ended) continue;
-        engine.subscribed(prepared, 'ok');
+        engine.subscribed(prepared, context, 'ok');
         return opened.join(transport);
       }
     },

@@ -4,7 +4,7 @@ import type { ExecutionArgs, ExecutionResult, OperationTypeNode } from 'graphql'
 import { CloseCode, handleProtocols, makeServer } from 'graphql-ws';
 import type { Logger } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
-import type { Call, Caller } from '../../call.ts';
+import type { Call, Caller, Span } from '../../call.ts';
 import type { Limits } from '../../config/limits.ts';
 import { GatewayError } from '../../errors.ts';
 import { at } from '../../identity/expiry.ts';
@@ -25,6 +25,8 @@ export interface WebSocketOptions {
   contextFor(type: OperationTypeNode, signal: AbortSignal, peer: Peer): Context;
   /** Whose socket it is, by the payload of `connection_init` and where it comes from; undefined where nobody has to sign in. */
   readonly signIn?: ((payload: unknown, source: string | undefined) => Promise<Verdict>) | undefined;
+  /** Where the traces of a socket begin, by the request that opened it; undefined where nothing is traced. */
+  readonly rootOf?: ((req: IncomingMessage) => Span) | undefined;
   /** Throws when whoever asks has asked for too many mutations. */
   admit(call: Call, mutations: number): void;
   readonly limits: Limits;
@@ -74,6 +76,8 @@ const closeReason = (message: string) =>
 interface Peer {
   /** The network that limits count them by while nobody has signed in. */
   readonly address: string;
+  /** Each operation has a span of its own here. */
+  readonly span?: Span | undefined;
   /** Known once they have. */
   caller?: Caller;
 }
@@ -99,7 +103,7 @@ interface Asked {
 
 /** `graphql-transport-ws` as graphql-ws speaks it; subscriptions are served from groups. */
 export function createWebSockets(options: WebSocketOptions): WebSockets {
-  const { engine, groups, contextFor, signIn, admit, limits, seats, onRefused, log } = options;
+  const { engine, groups, contextFor, rootOf, signIn, admit, limits, seats, onRefused, log } = options;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: limits.message,
@@ -177,7 +181,8 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
     }
   }, pingMs).unref();
 
-  function serve(socket: WebSocket, source: string | undefined): void {
+  function serve(socket: WebSocket, req: IncomingMessage): void {
+    const source = req.socket.remoteAddress;
     const close = (code: number, reason: string) => socket.close(code, reason);
     const expireAt = (time: number) => {
       socket.once(
@@ -199,6 +204,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
           resolve();
         });
       });
+    const peer = { address: networkOf(source), span: rootOf?.(req) };
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
@@ -211,7 +217,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
             handle(String(data)).catch(fail);
           }),
       },
-      { closed: new AbortController(), source, peer: { address: networkOf(source) }, expireAt, close, send },
+      { closed: new AbortController(), source, peer, expireAt, close, send },
     );
     socket.on('pong', () => silent.delete(socket));
     socket.once('close', (code, reason) => {
@@ -229,7 +235,7 @@ export function createWebSockets(options: WebSocketOptions): WebSockets {
           if (error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') onRefused?.('message');
           log.debug({ err: error }, 'a WebSocket broke');
         });
-        if (server.clients.size <= limits.sockets) return serve(client, req.socket.remoteAddress);
+        if (server.clients.size <= limits.sockets) return serve(client, req);
         onRefused?.('sockets');
         client.close(tryAgainLater, 'too many sockets');
       });
