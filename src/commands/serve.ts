@@ -145,6 +145,7 @@ export async function serve(
     measured?.close();
     identity?.stop();
     stopFollowing();
+    await traces?.stop();
     throw error;
   }
   // Where work is done as the caller, nothing is done that no caller asked for.

@@ -182,13 +182,21 @@ export function oauthProblems(flags: OauthFlags): readonly string[] {
 }
 
 /** What was given and is not used; a sentence each. */
-export const oauthWarnings = (flags: OauthFlags): readonly string[] =>
-  [
-    flags.enable && flags.dexClientSecret ? 'dex-client-secret' : '',
-    flags.enable && flags.googleClientSecret ? 'google-client-secret' : '',
-  ]
-    .filter(flag => flag !== '')
+export function oauthWarnings(flags: OauthFlags): readonly string[] {
+  if (!flags.enable) {
+    const given = [
+      flags.baseUrl && 'oauth-base-url',
+      flags.dexIssuerUrl && 'dex-issuer-url',
+      flags.dexClientId && 'dex-client-id',
+      flags.googleClientId && 'google-client-id',
+      flags.trustedAudiences.length > 0 && 'oauth-trusted-audiences',
+    ].filter(flag => flag !== '' && flag !== false);
+    return given.map(flag => `--${flag} has no effect without --enable-oauth: nobody is asked for a token`);
+  }
+  return [flags.dexClientSecret && 'dex-client-secret', flags.googleClientSecret && 'google-client-secret']
+    .filter(flag => flag !== false)
     .map(flag => `--${flag} is not used: this server checks tokens and issues none; you need not give it`);
+}
 
 function clientOf(flags: OauthFlags): { readonly id: string; readonly missing: readonly string[] } {
   const needed: readonly (readonly [string, string])[] =

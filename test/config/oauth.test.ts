@@ -99,6 +99,26 @@ test('what is missing or cannot be stops the start', () => {
   ]);
 });
 
+test('settings of identity without identity are warned of: whoever gave them believes that somebody is asked for a token', () => {
+  assert.deepEqual(
+    parse(['--dex-issuer-url', 'https://dex.example.com', '--oauth-base-url', 'https://a.example.com']).warnings,
+    [
+      '--oauth-base-url has no effect without --enable-oauth: nobody is asked for a token',
+      '--dex-issuer-url has no effect without --enable-oauth: nobody is asked for a token',
+    ],
+  );
+  assert.deepEqual(problemsOf(['--downstream-api-servers', 'https://far.example.com']), [
+    '--downstream-api-servers needs --downstream-oauth',
+  ]);
+  const [problem = ''] = problemsOf([
+    ...dex,
+    '--downstream-oauth',
+    '--downstream-api-servers',
+    'http://far.example.com',
+  ]);
+  assert.match(problem, /^--downstream-api-servers has an entry that is no https URL in "http:\/\/far.example.com"/);
+});
+
 test('the secret of a client is taken, not kept, and said to be of no use', () => {
   const { settings, warnings } = parse(dex, { DEX_CLIENT_SECRET: 'top-secret' });
   assert.deepEqual(warnings, [
