@@ -1,6 +1,6 @@
 import type { Read } from './values.ts';
 
-/** What a process does about traces, as the standard variables of OpenTelemetry say. */
+/** Variables by their names. */
 type Env = Readonly<Record<string, string | undefined>>;
 
 const endpoints = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;

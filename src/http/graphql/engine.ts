@@ -138,18 +138,17 @@ export function createEngine(
       const isMutation = operation.operation === OperationTypeNode.MUTATION;
       return { document, operation, mutations: isMutation ? rootFieldsOf(operation, document) : 0, params };
     },
-    async execute(prepared, asking) {
-      const span = begun(prepared, asking);
-      const context = span ? { ...asking, call: within(asking.call, span) } : asking;
-      const bounded = boundedOf(context);
-      const began = onOperation && performance.now();
-      const { execute } = (await pipeline()).getEnveloped(bounded);
-      const result = (await execute(argsOf(prepared, bounded))) as ExecutionResult;
-      if (prepared.mutations > 0) leaveUnasked(schema, prepared, result.errors ?? [], () => context);
-      const answer = rendered(result, bounded);
-      if (began !== undefined) told(prepared, answer.errors ? 'failed' : 'ok', (performance.now() - began) / 1000);
-      span?.end({}, failureIn(answer));
-      return answer;
+    async execute(prepared, context) {
+      const span = begun(prepared, context);
+      if (!span) return run(prepared, context);
+      try {
+        const answer = await run(prepared, { ...context, call: within(context.call, span) });
+        span.end({}, failureIn(answer));
+        return answer;
+      } catch (error) {
+        span.end({}, 'internal_error');
+        throw error;
+      }
     },
     async subscribe(prepared, context) {
       const events = await createSourceEventStream(argsOf(prepared, context));
@@ -165,6 +164,17 @@ export function createEngine(
     },
   };
 
+  async function run(prepared: Prepared, context: Context): Promise<ExecutionResult> {
+    const bounded = boundedOf(context);
+    const began = onOperation && performance.now();
+    const { execute } = (await pipeline()).getEnveloped(bounded);
+    const result = (await execute(argsOf(prepared, bounded))) as ExecutionResult;
+    if (prepared.mutations > 0) leaveUnasked(schema, prepared, result.errors ?? [], () => context);
+    const answer = rendered(result, bounded);
+    if (began !== undefined) told(prepared, answer.errors ? 'failed' : 'ok', (performance.now() - began) / 1000);
+    return answer;
+  }
+
   function told({ operation }: Prepared, outcome: 'ok' | 'failed', seconds?: number) {
     onOperation?.(operation.operation, knownName(operation), outcome, seconds);
   }
@@ -173,10 +183,11 @@ export function createEngine(
     return name && names.has(name.value) ? name.value : 'other';
   }
 
-  function begun({ operation }: Prepared, { call }: Context): Span | undefined {
+  function begun({ operation }: Prepared, { call: { span } }: Context): Span | undefined {
+    if (!span) return undefined;
     const [type, name] = [operation.operation, knownName(operation)];
     const facts = { 'graphql.operation.type': type, 'graphql.operation.name': name };
-    return call.span?.begin({ name: `${type} ${name}`, kind: 'server', facts });
+    return span.begin({ name: `${type} ${name}`, kind: 'server', facts });
   }
 
   function argsOf({ document, params }: Prepared, context: Context): ExecutionArgs {
