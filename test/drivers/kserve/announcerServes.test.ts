@@ -24,13 +24,14 @@ interface ServedEvent extends KubernetesObject {
 const services = 'llminferenceservices.serving.kserve.io';
 
 /** Plays a recording, each instant until the driver tells it, with somebody who follows. */
-async function follow(lab: Awaited<ReturnType<typeof startShow>>, { instants, namespace }: Recording) {
+async function follow(lab: Awaited<ReturnType<typeof startShow>>, { instants }: Pick<Recording, 'instants'>) {
   const { loaded } = lab.driver.observed ?? assert.fail('nothing is observed');
   loaded.subscribe(() => {});
   for (const [index, { expect, at, name = '' }] of instants.entries()) {
     await lab.show(index);
     if (at === instants[index - 1]?.at) continue;
-    const isTold = (row: LoadedModel | undefined) => row?.phase === expect?.phase && row?.message === expect?.message;
+    const { phase, message } = (expect ?? {}) as Partial<LoadedModel>;
+    const isTold = (row: LoadedModel | undefined) => row?.phase === phase && row?.message === message;
     await eventually(() => isTold(lab.rowIn(loaded.current?.value)), name);
   }
 }
@@ -93,7 +94,8 @@ test('a crash loop is one Warning that counts, and says why as soon as that is k
 test('another gateway that follows the same says it once more, which changes nothing', async t => {
   const recording = recordingOf('serve-from-zero');
   await using lab = await startShow(t, recording);
-  await follow(lab, recording);
+  const soon = recording.instants.filter(({ at }) => at < Date.parse('2026-10-05T09:00:00Z'));
+  await follow(lab, { instants: soon });
   const events = () => eventsIn(lab, recording.namespace);
   await eventually(() => events().length === 7, 'the Events');
   const before = events();
