@@ -7,7 +7,10 @@ import type { Step } from '../../../src/domain.ts';
 import type { Announced } from '../../../src/drivers/kserve/serving/announcer/announcement.ts';
 import { type AnnouncerOptions, createAnnouncer, mostInMinute } from '../../../src/drivers/kserve/serving/announcer.ts';
 import { GatewayError } from '../../../src/errors.ts';
+import { requestsBeyond, rulesOf } from '../../support/permitted.ts';
 import { eventually, turn } from '../../support/server.ts';
+import { served, startDriver, worldOf } from './driverLab.ts';
+import { clusterNodes } from './world.ts';
 
 const began = Date.parse('2026-10-05T08:00:00Z');
 
@@ -169,4 +172,47 @@ test('notes are one line of at most 1,024 bytes without secrets, and reasons one
   assert.deepEqual([type, reason], ['Warning', 'Failed']);
   assert.match(note, /^401 for \[redacted\] then é+…$/);
   assert.ok(Buffer.byteLength(note) <= 1_024);
+});
+
+/** A driver with somebody who follows, on a cluster where it has these rights; what it wrote of Events. */
+async function following(rules: ReturnType<typeof rulesOf>) {
+  const [object = {}] = served('nova-4b', clusterNodes[0]?.metadata.name ?? '', {
+    status: { conditions: [{ type: 'Ready', status: 'False', reason: 'Waiting', message: 'waits' }] },
+  });
+  const driverLab = await startDriver({
+    objects: worldOf({ more: [object] }),
+    users: { gateway: { rules } },
+    user: 'gateway',
+  });
+  const { loaded } = driverLab.driver.observed ?? assert.fail('nothing is observed');
+  loaded.subscribe(() => {});
+  const row = () => loaded.current?.value?.find(({ resource }) => resource === 'nova-4b');
+  return { ...driverLab, row, [Symbol.asyncDispose]: () => driverLab[Symbol.asyncDispose]() };
+}
+
+const places = { serving: 'model-serving', discovery: 'agent-platform', default: 'default' };
+const services = 'llminferenceservices.serving.kserve.io';
+
+test('the rights of the table are enough to write Events', async () => {
+  await using driverLab = await following(rulesOf(places));
+  const { cluster, requested } = driverLab;
+  await eventually(() => cluster.list('events', places.serving).length === 1, 'the Event');
+  assert.equal(requested('events', 'create').length, 1);
+  assert.deepEqual(requestsBeyond(cluster.requests, places), []);
+});
+
+test('without the right to write Events everything else is told', async () => {
+  const rules = rulesOf(places).filter(
+    ({ resources, verbs }) => !(resources.includes('events') && verbs.includes('create')),
+  );
+  await using driverLab = await following(rules);
+  const { cluster, requested, row } = driverLab;
+  await eventually(() => requested('events', 'create').length === 1, 'an attempt');
+  cluster.update<{ metadata: object; status?: object }>(services, 'nova-4b', places.serving, object => {
+    object.status = { conditions: [{ type: 'Ready', status: 'True' }] };
+  });
+  await eventually(() => row()?.phase === 'ready', 'that it is ready');
+  await settled();
+  assert.equal(requested('events', 'create').length, 1);
+  assert.deepEqual(cluster.list('events', places.serving), []);
 });
