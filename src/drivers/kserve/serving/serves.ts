@@ -19,7 +19,7 @@ import type { Agents } from '../inventory/agent.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import type { KserveSettings } from '../settings.ts';
 import { eventView, latestOf } from '../timeline/events.ts';
-import { deathsOf, nodeOf, restartsOf, speakingPods } from '../timeline/pod.ts';
+import { deathsOf, isUnreported, nodeOf, restartsOf, speakingPods } from '../timeline/pod.ts';
 import { nominatedClaim, poolOfClaim } from '../timeline/scheduling/nomination.ts';
 import { deathOf, isUnplaced, type LogQuestion, momentsOf } from '../timeline/wanted.ts';
 import { type ServeFacts, type Timeline, timeline } from '../timeline.ts';
@@ -53,7 +53,10 @@ export interface Serve {
   readonly pod: string | undefined;
   /** How often the containers that are at work died. */
   readonly deaths: number;
-  /** Its pods were read, and the log of a runtime that died: what is told is no guess for want of that. */
+  /**
+   * Its pods were read, its node speaks of the one that it has, and the log of a runtime that died was asked for: what is told
+   * is no guess for want of that.
+   */
   readonly isWhole: boolean;
 }
 
@@ -180,7 +183,7 @@ function told(facts: ServeFacts, now: number): Serve {
     restarts: pod ? restartsOf(pod) : 0,
     pod: pod?.metadata.uid,
     deaths: pod ? deathsOf(pod) : 0,
-    isWhole: 'value' in pods && (log !== undefined || !pod || deathOf(pod) === undefined),
+    isWhole: 'value' in pods && !(pod && (isUnreported(pod) || (log === undefined && deathOf(pod)))),
   };
 }
 

@@ -91,6 +91,12 @@ const isStarted = ({ restarts, running, terminated, lastTerminated }: Container)
 const isDead = ({ running, terminated, lastTerminated }: Container) =>
   terminated ? terminated.exitCode !== 0 : lastTerminated !== undefined && running === undefined;
 
+/** Whether its node has not yet said anything of the containers that initialize it. */
+export function isUnreported(pod: KubernetesObject): boolean {
+  const { node, initializes, initContainers } = podView(pod);
+  return node !== undefined && initializes && initContainers.length === 0;
+}
+
 /** Read once: pods are looked at for many questions, and never change. */
 const views = new WeakMap<KubernetesObject, PodView>();
 
