@@ -216,3 +216,25 @@ test('without the right to write Events everything else is told', async () => {
   assert.equal(requested('events', 'create').length, 1);
   assert.deepEqual(cluster.list('events', places.serving), []);
 });
+
+test('a pod that its node has not spoken of yet is no step further', async () => {
+  await using driverLab = await following(rulesOf(places));
+  const { cluster, row, requested } = driverLab;
+  await eventually(() => cluster.list('events', places.serving).length === 1, 'the first Event');
+  const [, pod] = served('nova-4b', clusterNodes[0]?.metadata.name ?? '') as [object, { spec: object }];
+  const initContainers = [{ name: 'storage-initializer', image: 'x' }];
+  const conditions = [{ type: 'PodScheduled', status: 'True', lastTransitionTime: '2026-10-05T08:00:00Z' }];
+  cluster.put({ ...pod, spec: { ...pod.spec, initContainers }, status: { phase: 'Pending', conditions } });
+  await eventually(() => row()?.phase === 'pullingImage', 'what it looks like');
+  await settled();
+  assert.equal(requested('events', 'create').length, 1);
+  const state = { running: { startedAt: '2026-10-05T08:00:05Z' } };
+  cluster.update<{ metadata: object; status?: object }>('pods', 'nova-4b-1', places.serving, object => {
+    const initContainerStatuses = [{ name: 'storage-initializer', restartCount: 0, state }];
+    object.status = { phase: 'Pending', conditions, initContainerStatuses };
+  });
+  const reasons = () =>
+    cluster.list<{ metadata: object; reason?: string }>('events', places.serving).map(({ reason }) => reason);
+  await eventually(() => reasons().length === 2, 'the next Event');
+  assert.deepEqual(reasons().toSorted(), ['DownloadingWeights', 'Scheduling']);
+});
