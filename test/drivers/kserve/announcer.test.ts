@@ -228,7 +228,7 @@ test('a pod that its node has not spoken of yet is no step further', async () =>
   await eventually(() => row()?.phase === 'pullingImage', 'what it looks like');
   await settled();
   assert.equal(requested('events', 'create').length, 1);
-  const state = { running: { startedAt: '2026-10-05T08:00:05Z' } };
+  const state = { running: { startedAt: new Date().toISOString() } };
   cluster.update<{ metadata: object; status?: object }>('pods', 'nova-4b-1', places.serving, object => {
     const initContainerStatuses = [{ name: 'storage-initializer', restartCount: 0, state }];
     object.status = { phase: 'Pending', conditions, initContainerStatuses };
