@@ -164,6 +164,13 @@ const rows: readonly Row[] = [
   {
     scope: 'serving',
     group: '',
+    resource: 'events',
+    verbs: ['create', 'patch'],
+    why: 'write Events at a served model that say how far it is',
+  },
+  {
+    scope: 'serving',
+    group: '',
     resource: 'configmaps',
     verbs: ['get', 'list', 'watch'],
     why: 'read what is on record of the cache',

@@ -33,6 +33,7 @@ import { answeredPreset, choosePreset, onlyPresetServing, type PresetList } from
 import { createPulls } from './pull.ts';
 import { createQuestions, rulesIn } from './questions.ts';
 import { accessTo } from './serving/address.ts';
+import { createAnnouncer } from './serving/announcer.ts';
 import { controlPlaneSeen, whyNotReconciled } from './serving/controlPlane.ts';
 import { createLoads } from './serving/load.ts';
 import { loadedModels } from './serving/loadedModels.ts';
@@ -172,7 +173,8 @@ export function createKserveDriver(options: KserveOptions): Driver {
     },
   );
 
-  const loaded = loadedModels({ world, client, watches, agents, call, place, cachedBytes, onServed });
+  const announce = createAnnouncer({ client, call });
+  const loaded = loadedModels({ world, client, watches, agents, call, announce, place, cachedBytes, onServed });
 
   const questions = createQuestions({
     backend: name,

@@ -41,3 +41,33 @@ export async function startPlayed(t: TestContext, recording: Recording, now: num
 /** The instants with all that is there, as they are played. */
 export const instantsOf = (recording: Recording): PlayedRecording['instants'] =>
   recording.instants.map(({ at }, index) => ({ at, ...stateAt(recording, index) }));
+
+/** A recording that goes on when the test says so. */
+export async function startShow(t: TestContext, recording: Recording) {
+  const instants = instantsOf(recording);
+  const lab = await startPlayed(t, recording, instants[0]?.at as number);
+  const steps = instants.map(() => ({ go: Promise.withResolvers<void>(), shown: Promise.withResolvers<void>() }));
+  let next = 0;
+  const playing = lab.play(instants, {
+    sleep: async () => steps[next++]?.go.promise,
+    shown: index => steps[index]?.shown.resolve(),
+  });
+  return {
+    ...lab,
+    /** Resolves when the objects of the instant are there. */
+    async show(index: number) {
+      t.mock.timers.setTime(instants[index]?.at as number);
+      steps[index]?.go.resolve();
+      await Promise.race([steps[index]?.shown.promise, playing]);
+      // No timer tells that time has passed: any change does.
+      const { namespace } = recording;
+      lab.cluster.put({
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata: { name: `instant-${index}`, namespace },
+        involvedObject: { kind: 'Pod', name: 'another', namespace },
+      });
+    },
+    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
+  };
+}

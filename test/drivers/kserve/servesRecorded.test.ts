@@ -1,12 +1,11 @@
 /** Recorded serves, played in an emulated cluster and told by the driver: to who listens all along, and to who begins then. */
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedModel } from '../../../src/domain.ts';
-import type { Recording } from '../../../src/drivers/kserve/recording.ts';
 import { eventually } from '../../support/server.ts';
 import { tenSeconds } from './driverLab.ts';
-import { instantsOf, startPlayed } from './playedLab.ts';
+import { startShow } from './playedLab.ts';
 import { recordingNames, recordingOf } from './recordings.ts';
 
 /** A row as recordings have it. */
@@ -25,36 +24,6 @@ const withoutRefusals = (value: unknown) =>
       ? each.replace(/could not be read \(.*?forbidden.*?\)(?=;|$)/g, 'could not be read')
       : each,
   );
-
-/** A recording that goes on when the test says so. */
-async function startShow(t: TestContext, recording: Recording) {
-  const instants = instantsOf(recording);
-  const lab = await startPlayed(t, recording, instants[0]?.at as number);
-  const steps = instants.map(() => ({ go: Promise.withResolvers<void>(), shown: Promise.withResolvers<void>() }));
-  let next = 0;
-  const playing = lab.play(instants, {
-    sleep: async () => steps[next++]?.go.promise,
-    shown: index => steps[index]?.shown.resolve(),
-  });
-  return {
-    ...lab,
-    /** Resolves when the objects of the instant are there. */
-    async show(index: number) {
-      t.mock.timers.setTime(instants[index]?.at as number);
-      steps[index]?.go.resolve();
-      await Promise.race([steps[index]?.shown.promise, playing]);
-      // No timer tells that time has passed: any change does.
-      const { namespace } = recording;
-      lab.cluster.put({
-        apiVersion: 'v1',
-        kind: 'Event',
-        metadata: { name: `instant-${index}`, namespace },
-        involvedObject: { kind: 'Pod', name: 'another', namespace },
-      });
-    },
-    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
-  };
-}
 
 for (const name of recordingNames) {
   test(`the driver tells ${name} at every instant`, async t => {

@@ -10,6 +10,7 @@ import { follow } from '../../../live/follow.ts';
 import { createKept } from '../../../live/kept.ts';
 import { lookups } from '../../../live/lookups.ts';
 import { optional } from '../../../live/optional.ts';
+import { overheard } from '../../../live/overheard.ts';
 import { passed } from '../../../live/passed.ts';
 import { keepEntries } from '../../../live/rows.ts';
 import type { Source } from '../../../live/source.ts';
@@ -18,11 +19,12 @@ import type { Agents } from '../inventory/agent.ts';
 import { fieldsOf, textOf } from '../jobs/fields.ts';
 import type { KserveSettings } from '../settings.ts';
 import { eventView, latestOf } from '../timeline/events.ts';
-import { nodeOf, restartsOf, speakingPods } from '../timeline/pod.ts';
+import { deathsOf, isUnreported, nodeOf, restartsOf, speakingPods } from '../timeline/pod.ts';
 import { nominatedClaim, poolOfClaim } from '../timeline/scheduling/nomination.ts';
 import { deathOf, isUnplaced, type LogQuestion, momentsOf } from '../timeline/wanted.ts';
 import { type ServeFacts, type Timeline, timeline } from '../timeline.ts';
 import type { Surroundings, World } from '../world.ts';
+import type { Heard } from './announcer.ts';
 import { llmInferenceServices, presetOf, servingPods } from './served.ts';
 import { downloadedBytes } from './serves/bytes.ts';
 import { type Karpenter, karpenterOf, noKarpenter, readOf, unreadKarpenter } from './serves/karpenter.ts';
@@ -34,6 +36,8 @@ export interface ServesOptions {
   readonly agents: Agents;
   /** The gateway's own. */
   readonly call: Call;
+  /** Hears how everything stands, for as long as somebody follows it. */
+  readonly announce: (heard: Heard) => void;
 }
 
 /** One served model on its way. */
@@ -45,6 +49,15 @@ export interface Serve {
   readonly pool: string | undefined;
   /** How often containers of its pod were started again. */
   readonly restarts: number;
+  /** Uid of the pod that speaks for it; undefined while none does. */
+  readonly pod: string | undefined;
+  /** How often the containers that are at work died. */
+  readonly deaths: number;
+  /**
+   * Its pods were read, its node speaks of the one that it has, and the log of a runtime that died was asked for: what is told
+   * is no guess for want of that.
+   */
+  readonly isWhole: boolean;
 }
 
 /** By the name of the object. */
@@ -62,7 +75,10 @@ export const createServes = (options: ServesOptions): Source<Serves> =>
 
 type Objects = readonly KubernetesObject[];
 
-function servesBy({ world, client, watches, agents, call }: ServesOptions, settings: KserveSettings): Source<Serves> {
+function servesBy(
+  { world, client, watches, agents, call, announce }: ServesOptions,
+  settings: KserveSettings,
+): Source<Serves> {
   const { namespace, gpuResource, scaleUpTimeout } = settings;
   const watch = (resource: Resource, selection = {}): Source<Objects> => watches.of(call, located(resource), selection);
   const part = (resource: Resource, selection = {}) => optional(watch(resource, selection), patienceMs);
@@ -98,7 +114,7 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
     ReadonlyMap<string, number>,
     number,
   ];
-  return derive<Parts, Serves>(
+  const serves = derive<Parts, Serves>(
     [
       objects,
       servers,
@@ -125,6 +141,7 @@ function servesBy({ world, client, watches, agents, call }: ServesOptions, setti
         }),
       ),
   );
+  return overheard(serves, serves => announce({ namespace, serves }));
 }
 
 /** Everything that serves are told from, as it was last read. */
@@ -156,7 +173,7 @@ function createTeller(settings: ServeFacts['settings'], clock: () => number): (s
 }
 
 function told(facts: ServeFacts, now: number): Serve {
-  const { object, pods, nodes, events } = facts;
+  const { object, pods, nodes, events, log } = facts;
   const [pod] = 'value' in pods ? pods.value : [];
   const [node] = 'value' in nodes ? nodes.value : [];
   return {
@@ -164,6 +181,9 @@ function told(facts: ServeFacts, now: number): Serve {
     uid: object.metadata.uid ?? '',
     pool: node ? (node.metadata.labels?.[poolLabel] ?? warm) : nominatedPool('value' in events ? events.value : []),
     restarts: pod ? restartsOf(pod) : 0,
+    pod: pod?.metadata.uid,
+    deaths: pod ? deathsOf(pod) : 0,
+    isWhole: 'value' in pods && !(pod && (isUnreported(pod) || (log === undefined && deathOf(pod)))),
   };
 }
 

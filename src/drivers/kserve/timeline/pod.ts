@@ -77,6 +77,26 @@ export function restartsOf(pod: KubernetesObject): number {
   return [...initContainers, ...containers].reduce((sum, { restarts }) => sum + restarts, 0);
 }
 
+/** How often those of its containers died that are at work: the ones that initialize it, until others have been started. */
+export function deathsOf(pod: KubernetesObject): number {
+  const { initContainers, containers } = podView(pod);
+  const atWork = containers.some(isStarted) ? containers : initContainers;
+  return atWork.reduce((sum, each) => sum + each.restarts + (isDead(each) ? 1 : 0), 0);
+}
+
+const isStarted = ({ restarts, running, terminated, lastTerminated }: Container) =>
+  restarts > 0 || running !== undefined || terminated !== undefined || lastTerminated !== undefined;
+
+/** It died and was not started again since. One that initializes ends well. */
+const isDead = ({ running, terminated, lastTerminated }: Container) =>
+  terminated ? terminated.exitCode !== 0 : lastTerminated !== undefined && running === undefined;
+
+/** Whether its node has not yet said anything of the containers that initialize it. */
+export function isUnreported(pod: KubernetesObject): boolean {
+  const { node, initializes, initContainers } = podView(pod);
+  return node !== undefined && initializes && initContainers.length === 0;
+}
+
 /** Read once: pods are looked at for many questions, and never change. */
 const views = new WeakMap<KubernetesObject, PodView>();
 
