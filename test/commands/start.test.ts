@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import { startCluster } from '../../src/demo/cluster.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
 
@@ -25,11 +29,26 @@ async function run(...argv: string[]) {
 test('a start that cannot be is a sentence without a stack, and the process ends', async t => {
   const port = await takenPort(t);
   const address = `127.0.0.1:${port}`;
+  const cluster = await startCluster();
+  const kubeconfig = join(mkdtempSync(join(tmpdir(), 'start-')), 'kubeconfig');
+  writeFileSync(kubeconfig, cluster.kubeconfig());
+  t.after(async () => {
+    rmSync(dirname(kubeconfig), { recursive: true });
+    await cluster.close();
+  });
   const table: [string[], RegExp][] = [
     [['serve', '--listen', address], /another process does; stop it, or choose another address with --listen\n$/],
     [['demo', '--listen', address], /choose another address with --listen\n$/],
     [
       ['serve', '--listen', '127.0.0.1:0', '--metrics-listen', address],
+      /choose another address with --metrics-listen\n$/,
+    ],
+    [
+      ['serve', '--listen', address, '--kubeconfig', kubeconfig, '--namespace', 'x'],
+      /choose another address with --listen\n$/,
+    ],
+    [
+      ['serve', '--listen', ':0', '--metrics-listen', address, '--kubeconfig', kubeconfig, '--namespace', 'x'],
       /choose another address with --metrics-listen\n$/,
     ],
     [['demo', '--nope'], /^--nope is not a setting/],

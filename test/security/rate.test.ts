@@ -69,6 +69,8 @@ test('check 50: reads, dry runs and what MCP begins with go on', async () => {
   assert.equal((await request(`${server.url}/mcp`, 'tools/list')).status, 200);
   assert.equal((await callTool(`${server.url}/mcp`, 'list_models')).isError, false);
   assert.equal((await callTool(`${server.url}/mcp`, 'pull_model', { model: 'x', dryRun: true })).isError, false);
+  const removal = await callTool(`${server.url}/mcp`, 'remove_backend', { kind: 'lmstudio', dryRun: true });
+  assert.match(removal.text, /^unsupported: /, 'refused for what it is, not for how many there were');
   assert.deepEqual(server.refused, []);
 });
 
