@@ -384,6 +384,23 @@ describe('check 28: --audit-log', () => {
 });
 
 describe('check 28: a mutation that is refused before its resolver is asked', () => {
+  test('leaves one entry, at once, however often its fragments are spread', async t => {
+    const { server, entries } = await world(t);
+    // Each spread twice by the one before: 2^40 fields, were each spread read for itself.
+    const fragments = Array.from(
+      { length: 40 },
+      (_, at) => `fragment F${at} on Mutation { ...F${at + 1} ...F${at + 1} }`,
+    );
+    const last = 'fragment F40 on Mutation { loadModel(modle: "x") { name } }';
+    const query = ['mutation { ...F0 }', ...fragments, last].join('\n');
+    const { status } = await send(server.graphqlUrl, { query });
+    assert.equal(status, 400);
+    assert.deepEqual(
+      entries().map(({ action, outcome }) => `${action} ${outcome}`),
+      ['loadModel refused'],
+    );
+  });
+
   const refusedAs = (line: Line = {}) => {
     const { action, face, backend, model, job, outcome, code } = line;
     return JSON.parse(JSON.stringify({ action, face, backend, model, job, outcome, code }));

@@ -35,7 +35,7 @@ export function leaveUnasked(
   const operation = getOperationAST(document, params.operationName);
   if (operation?.operation !== OperationTypeNode.MUTATION) return;
   const known = schema.getMutationType()?.getFields() ?? {};
-  const fields = rootFieldsOf(operation.selectionSet, document).filter(({ name }) => Object.hasOwn(known, name.value));
+  const fields = askedFieldsOf(operation.selectionSet, document).filter(({ name }) => Object.hasOwn(known, name.value));
   const left = new Set<string>();
   for (const error of errors) {
     const { path, message } = error;
@@ -50,22 +50,23 @@ export function leaveUnasked(
   }
 }
 
-function rootFieldsOf(
-  { selections }: SelectionSetNode,
-  document: DocumentNode,
-  within: ReadonlySet<string> = new Set(),
-): readonly FieldNode[] {
-  return selections.flatMap(selection => {
-    if (selection.kind === Kind.FIELD) return selection;
-    if (selection.kind === Kind.INLINE_FRAGMENT) return rootFieldsOf(selection.selectionSet, document, within);
-    const name = selection.name.value;
-    const fragment = document.definitions.find(
-      node => node.kind === Kind.FRAGMENT_DEFINITION && node.name.value === name,
-    );
-    // One that contains itself has nothing more.
-    if (fragment?.kind !== Kind.FRAGMENT_DEFINITION || within.has(name)) return [];
-    return rootFieldsOf(fragment.selectionSet, document, new Set([...within, name]));
-  });
+/** What is asked at the root. Each fragment is read once, however often it is spread: nothing has bounded the document yet. */
+function askedFieldsOf(root: SelectionSetNode, document: DocumentNode): readonly FieldNode[] {
+  const fragments = new Map(
+    document.definitions
+      .filter(node => node.kind === Kind.FRAGMENT_DEFINITION)
+      .map(({ name, selectionSet }) => [name.value, selectionSet]),
+  );
+  const fieldsIn = ({ selections }: SelectionSetNode): readonly FieldNode[] =>
+    selections.flatMap(selection => {
+      if (selection.kind === Kind.FIELD) return selection;
+      if (selection.kind === Kind.INLINE_FRAGMENT) return fieldsIn(selection.selectionSet);
+      const name = selection.name.value;
+      const fragment = fragments.get(name);
+      fragments.delete(name);
+      return fragment ? fieldsIn(fragment) : [];
+    });
+  return fieldsIn(root);
 }
 
 const argumentsOf = (field: FieldNode, { variables }: GraphqlParams): Record<string, unknown> =>
