@@ -24,6 +24,9 @@ export interface Caller {
   readonly person?: Caller | undefined;
 }
 
+/** As whom to do what is no request of the caller's. */
+export const personOf = (caller: Caller): Caller => caller.person ?? caller;
+
 /** Who the gateway itself is, to those who read what it did. */
 export const ownName = 'service-account';
 

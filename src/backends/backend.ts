@@ -31,8 +31,8 @@ export interface Backend {
   readonly name: string;
   readonly origin: BackendOrigin;
   readonly driver: Driver;
-  /** Who alone sees it: the person as whom it is worked with; absent for everybody. */
-  readonly scope?: string | undefined;
+  /** Whether all callers see the same of it; else it is worked with as one of them. */
+  readonly isEverybodys: boolean;
   readonly status: Source<BackendStatus>;
   /** Models, each with what runs of it. Without the running part when that cannot be read. */
   readonly models: Source<Rows<Model>>;
@@ -50,9 +50,6 @@ export interface Backend {
   /** The same backend as one person sees it, with what they may know of agents. */
   as(caller: Caller, known: Source<Known> | undefined): Backend;
 }
-
-/** Whether all callers see the same of it. */
-export const isEverybodys = ({ scope }: Backend) => scope === undefined;
 
 /** A loaded list moves by itself: models expire and are evicted, loads finish. Look again after this, in ms. */
 const loadedMovesInMs = 2_000;
@@ -175,7 +172,7 @@ export function createBackend(
     name,
     origin,
     driver,
-    scope: caller?.scope,
+    isEverybodys: caller === undefined,
     status: steady(health, healthMs),
     nodes: derive<[readonly NodeInfo[]], Rows<NodeInfo>>([machines], ([seen]) => rowsOf(name, seen)),
     presets: derive<[readonly Preset[]], Rows<Preset>>([catalog], ([seen]) => rowsOf(name, seen)),

@@ -2,7 +2,7 @@
  * What everybody shares, as one person sees it: backends in clusters are worked with as them, hosts are the same for all. What
  * is seen for one person is never shown to another.
  */
-import type { Caller } from '../call.ts';
+import { type Caller, personOf } from '../call.ts';
 import { unauthenticated } from '../errors.ts';
 import { jobsSeenIn } from '../jobs/seen.ts';
 import { derive } from '../live/derive.ts';
@@ -28,7 +28,7 @@ export function personalViews<A extends Actions>(
 ): (caller: Caller) => A {
   const views = new WeakMap<Caller, A>();
   return caller => {
-    const { person = caller } = caller;
+    const person = personOf(caller);
     let view = views.get(person);
     if (!view) {
       view = viewOf(everybodys, person, wiringAs(person));

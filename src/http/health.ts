@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import { isEverybodys } from '../backends/backend.ts';
 import type { Registry } from '../backends/registry.ts';
 import { createCall } from '../call.ts';
 import { asGatewayError } from '../errors.ts';
@@ -15,16 +14,18 @@ const backendsMs = 5_000;
 export async function checkBackends(registry: Registry, log: Logger): Promise<RestResponse> {
   const call = createCall({ log, timeoutMs: backendsMs });
   const problems = await Promise.all(
-    registry.backends.filter(isEverybodys).map(async ({ name, status }) => {
-      const problem = await status.read(call).then(
-        ({ value, error }) => (error ? error.message : value?.healthy ? undefined : (value?.message ?? 'no answer')),
-        error =>
-          call.signal.aborted
-            ? `no answer within ${backendsMs / 1000} s`
-            : asGatewayError(error, call.requestId).message,
-      );
-      return problem === undefined ? [] : [`backend ${name} not healthy: ${problem}`];
-    }),
+    registry.backends
+      .filter(({ isEverybodys }) => isEverybodys)
+      .map(async ({ name, status }) => {
+        const problem = await status.read(call).then(
+          ({ value, error }) => (error ? error.message : value?.healthy ? undefined : (value?.message ?? 'no answer')),
+          error =>
+            call.signal.aborted
+              ? `no answer within ${backendsMs / 1000} s`
+              : asGatewayError(error, call.requestId).message,
+        );
+        return problem === undefined ? [] : [`backend ${name} not healthy: ${problem}`];
+      }),
   );
   const lines = problems.flat();
   return lines.length === 0 ? textResponse(200, 'ok') : textResponse(503, lines.join('; '));

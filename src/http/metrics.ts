@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { AuditFile } from '../audit/file.ts';
-import { isEverybodys } from '../backends/backend.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Identity } from '../identity/identity.ts';
@@ -161,7 +160,7 @@ export function createMetrics(gateway: Gateway, { audit, identity, edges }: Meas
     registers,
     collect() {
       this.reset();
-      for (const { name, status } of gateway.registry.backends.filter(isEverybodys)) {
+      for (const { name, status } of gateway.registry.backends.filter(({ isEverybodys }) => isEverybodys)) {
         const seen = status.current;
         if (seen) this.set({ backend: name }, !seen.error && seen.value?.healthy ? 1 : 0);
       }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
 import type { Face } from '../audit/entry.ts';
-import { type Call, type Caller, createCall } from '../call.ts';
+import { type Call, type Caller, createCall, personOf } from '../call.ts';
 import type { Limits } from '../config/limits.ts';
 import type { ListenAddress } from '../config/values.ts';
 import type { Identity } from '../identity/identity.ts';
@@ -112,8 +112,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const groups = createGroups(
     engine,
     // A group serves everybody who asks the same, so it works on nobody's request.
-    ({ call: { caller } }) =>
-      forEvents(createCall({ ...(caller.scope !== '' && { caller: caller.person ?? caller }), log })),
+    ({ call: { caller } }) => forEvents(createCall({ ...(caller.scope !== '' && { caller: personOf(caller) }), log })),
     metrics?.groupHooks,
   );
   const streams = createStreams();

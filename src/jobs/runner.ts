@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type Call, cancelled, detached, interrupted } from '../call.ts';
 import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
-import { asGatewayError, GatewayError, jobNotFound, messageOf } from '../errors.ts';
+import { asGatewayError, GatewayError, messageOf } from '../errors.ts';
 import { redacted } from '../secrets.ts';
-import { isFinished, type JobStore } from './store.ts';
+import { isFinished, type JobStore, jobIn } from './store.ts';
 
 export interface JobSpec {
   readonly type: JobType;
@@ -52,11 +52,7 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
   /** By type, backend, scope and key. */
   const running = new Map<string, Running>();
 
-  function get(id: string): Job {
-    const job = store.get(id);
-    if (!job) throw jobNotFound(id.slice(0, 80));
-    return job;
-  }
+  const get = (id: string) => jobIn(store, id);
 
   const keyOf = (spec: JobSpec) => JSON.stringify([spec.type, spec.backend, spec.scope, spec.key]);
 

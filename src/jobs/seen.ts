@@ -1,18 +1,13 @@
 import type { Job } from '../domain.ts';
-import { jobNotFound } from '../errors.ts';
 import { derive } from '../live/derive.ts';
 import type { Rows } from '../live/events.ts';
 import type { Jobs } from './runner.ts';
-import type { JobStore } from './store.ts';
+import { type JobStore, jobIn } from './store.ts';
 
 /** The jobs of one person: what they ask for they alone see, and nobody joins it. Of others there are none. */
 export function jobsSeenIn(scope: string, jobs: Jobs): Jobs {
   const store = storeSeenBy(job => job.scope === scope, jobs.store);
-  function get(id: string): Job {
-    const job = store.get(id);
-    if (!job) throw jobNotFound(id.slice(0, 80));
-    return job;
-  }
+  const get = (id: string) => jobIn(store, id);
   return {
     ...jobs,
     store,

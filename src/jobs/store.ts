@@ -1,4 +1,5 @@
 import type { Job } from '../domain.ts';
+import { jobNotFound } from '../errors.ts';
 import { createCell } from '../live/cell.ts';
 import type { Rows } from '../live/events.ts';
 import type { Source } from '../live/source.ts';
@@ -27,6 +28,13 @@ const minIntervalMs = 250;
 
 export function isFinished(job: Job): boolean {
   return job.phase !== 'pending' && job.phase !== 'running';
+}
+
+/** Throws `not_found` for an unknown id. */
+export function jobIn(store: Pick<JobStore, 'get'>, id: string): Job {
+  const job = store.get(id);
+  if (!job) throw jobNotFound(id.slice(0, 80));
+  return job;
 }
 
 const endOf = (job: Job) => (job.finishedAt ?? job.createdAt).getTime();

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type Call, type Caller, createCall } from '../call.ts';
+import { type Call, type Caller, createCall, personOf } from '../call.ts';
 import type { KubernetesClient, Selection } from './client.ts';
 import { createReflector, type Locator, type Reflector, type ReflectorState, type RestartReason } from './reflector.ts';
 import { type KubernetesObject, type Resource, resourceName } from './resource.ts';
@@ -69,8 +69,7 @@ export function createWatches({ client, log, onRestart }: WatchesOptions): Watch
 
   return {
     of(call, resource, selection = {}) {
-      const { caller: asking } = call;
-      const { person: caller = asking } = asking;
+      const caller = personOf(call.caller);
       // Looked up each time, so that two who hold one of these for long never have a watch each.
       const entry = () => find(caller, resource, selection);
       entry().caller = caller;

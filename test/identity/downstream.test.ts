@@ -22,9 +22,9 @@ const node = clusterNodes[0]?.metadata.name ?? '';
 const services = 'llminferenceservices.serving.kserve.io';
 
 /** The authority in a kubeconfig, in PEM. */
-function certificateOf(kubeconfig: string) {
+function authorityOf(kubeconfig: string): string {
   const [, data = ''] = /certificate-authority-data: "?([\w+/=]+)/.exec(kubeconfig) ?? [];
-  return { ca: Buffer.from(data, 'base64').toString() };
+  return Buffer.from(data, 'base64').toString();
 }
 
 /** Reads a stream to its end, and has all that it said. */
@@ -298,9 +298,9 @@ test('a remote target is worked with as the caller, with no other identity there
   });
   const lab = await start(t, { backends: 'ollama', flags: ['--downstream-api-servers', `${far.url}/`] });
   for (const person of ['ann', 'ben']) far.setToken(person, lab.cluster.tokenOf(person));
-  const { ca } = certificateOf(far.kubeconfig());
+  const caBundle = authorityOf(far.kubeconfig());
   const added = await lab.as('ben').tool('add_backend', {
-    ...{ kind: 'kserve', cluster: 'far', organization: 'acme', apiServer: far.url, caBundle: ca },
+    ...{ kind: 'kserve', cluster: 'far', organization: 'acme', apiServer: far.url, caBundle },
     ...{ servingNamespace: 'model-serving', discoveryNamespace: 'agent-platform' },
   });
   assert.equal(JSON.parse(added.text).registered, true, added.text);

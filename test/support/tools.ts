@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 /** Where `npm run tools` puts what it fetches. */
 const fetched = new URL('../../node_modules/.cache/kubernetes-tools/', import.meta.url).pathname;
 
-function isExecutable(path: string): boolean {
+export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

@@ -1,8 +1,8 @@
 /** Real shells to run the scripts of pods. */
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { delimiter } from 'node:path';
 import { within } from '../../support/server.ts';
+import { isExecutable } from '../../support/tools.ts';
 
 /**
  * How to run `-c <script>`: with the shell of this machine and its tools; and with those of the small images that pods have,
@@ -18,15 +18,6 @@ function busybox(): (readonly string[])[] {
       .map(folder => `${folder}/busybox`)
       .find(isExecutable);
   return found ? [[found, 'sh']] : [];
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export interface Ran {
