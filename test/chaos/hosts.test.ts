@@ -88,7 +88,7 @@ for (const backend of backends) {
       for (const path of healthPathsOf[backend]) world[backend].fault({ kind: 'hang', path });
       for (const face of allFaces) {
         const asked = Promise.all([through(face, server, 'listModels'), through(face, server, 'listBackends')]);
-        const [list, status] = await within(asked, `the answers of ${face}`, 4_000);
+        const [list, status] = await within(asked, `the answers of ${face}`, 8_000);
         assert.deepEqual(namesOf(list.models), everyModel(others(backend)), face);
         const errors = Array.isArray(list.errors)
           ? list.errors.map((each: Row) => each.backend)

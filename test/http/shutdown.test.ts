@@ -27,7 +27,7 @@ test('what is under way is finished, and its connection is not kept for another 
   const response = await within(answered, 'the answer');
   assert.equal(response.statusCode, 200);
   assert.match(await text(response), /"name": "a"/);
-  await within(closed, 'the end of the server', 2_000);
+  await within(closed, 'the end of the server');
 });
 
 test('a stream whose client does not read is not waited for longer than the grace', async () => {
@@ -36,7 +36,7 @@ test('a stream whose client does not read is not waited for longer than the grac
   await using server = await startServer({ gateway: testGateway({ drivers: [fakeDriver({ models })] }) });
   const stalled = await openStream(server.graphqlUrl, { query: textOf('watchModels') });
   stalled.pause();
-  await within(server.close(50), 'the end of the server', 2_000);
+  await within(server.close(50), 'the end of the server');
   stalled.leave();
 });
 
@@ -51,7 +51,7 @@ test('a request that never ends is not waited for longer than the grace', async 
       resolve,
     ),
   );
-  await within(server.close(50), 'the end of the server', 2_000);
+  await within(server.close(50), 'the end of the server');
 });
 
 test('stopping twice is stopping once', async () => {
@@ -71,6 +71,6 @@ test('connections on which nobody asked anything do not hold the stop up', async
       return socket;
     }),
   );
-  await within(server.close(60_000), 'the end of the server', 2_000);
+  await within(server.close(60_000), 'the end of the server');
   for (const socket of opened) socket.destroy();
 });

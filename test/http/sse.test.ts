@@ -245,7 +245,7 @@ test('a server that stops ends streams without saying that they are complete, an
     );
   });
   await within(begun.promise, 'the first event');
-  await within(server.close(10_000), 'the end of the server', 2_000);
+  await within(server.close(60_000), 'the end of the server');
   await within(models.ended, 'the end of the stream');
   assert.deepEqual(models.unread, []);
   assert.equal(await within(ended, 'the end for the client'), 'error', 'a client with attempts left would come again');

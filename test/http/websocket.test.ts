@@ -229,7 +229,7 @@ test('a server that stops closes sockets with 1001 and tells nobody that their s
   await socket.next('the first event');
   const messages: string[] = [];
   socket.raw.on('message', data => messages.push(String(data)));
-  await within(server.close(1_000), 'the end of the server');
+  await within(server.close(60_000), 'the end of the server');
   assert.equal((await within(socket.closed, 'the close')).code, 1001);
   assert.deepEqual(messages, []);
 });
@@ -240,7 +240,7 @@ test('a client that does not answer the close is not waited for longer than the 
   socket.send(subscribe);
   await socket.next('the first event');
   socket.raw.pause();
-  await within(server.close(50), 'the end of the server', 2_000);
+  await within(server.close(50), 'the end of the server');
   socket.raw.terminate();
 });
 

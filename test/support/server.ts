@@ -18,6 +18,9 @@ import { testGateway } from './gateway.ts';
 // A test may mock the timers; the bounds of waiting are real.
 const { setTimeout, clearTimeout, setImmediate } = globalThis;
 
+/** For how long a test waits for what comes at once on a machine that does nothing else: only what never comes takes it. */
+const patienceMs = 20_000;
+
 /** Compiled once: no test changes them. */
 export const operations = loadOperations(graph);
 
@@ -29,7 +32,7 @@ export function textOf(name: string): string {
 }
 
 /** The promise, or a failure that says what did not come in time. */
-export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): Promise<T> {
+export async function within<T>(promise: Promise<T>, what: string, ms = patienceMs): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`did not come within ${ms} ms: ${what}`)), ms).unref();
   try {
@@ -40,7 +43,7 @@ export async function within<T>(promise: Promise<T>, what: string, ms = 5_000): 
 }
 
 /** Waits until something holds that tells nobody when it does. */
-export async function eventually(holds: () => boolean, what: string, ms = 5_000): Promise<void> {
+export async function eventually(holds: () => boolean, what: string, ms = patienceMs): Promise<void> {
   const end = performance.now() + ms;
   while (!holds()) {
     assert.ok(performance.now() < end, `did not become true within ${ms} ms: ${what}`);
@@ -185,7 +188,7 @@ export async function send(url: string, body?: unknown, init: RequestInit = {}):
     }),
     ...init,
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...init.headers },
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(patienceMs),
   });
   const text = await response.text();
   let json: unknown;
