@@ -16,7 +16,7 @@ const serving = 'model-serving';
 
 /** What is answered once it `holds`; the last answer when it does not come to that in time. */
 async function answered<A>(ask: () => Promise<A>, holds: (answer: A) => boolean): Promise<A> {
-  const end = performance.now() + 5_000;
+  const end = performance.now() + 20_000;
   for (;;) {
     const answer = await ask();
     if (holds(answer) || performance.now() > end) return answer;

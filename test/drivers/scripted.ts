@@ -49,7 +49,7 @@ export function answer(response: ServerResponse, status: number, body: unknown, 
 }
 
 /** The promise, or a failure when it takes so long that it would hang the suite. */
-export async function soon<T>(promise: Promise<T>, what: string, ms = 3_000): Promise<T> {
+export async function soon<T>(promise: Promise<T>, what: string, ms = 8_000): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`${what}: not within ${ms} ms`)), ms);
   try {

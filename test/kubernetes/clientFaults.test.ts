@@ -102,7 +102,7 @@ test('a read waits for 503, too, and for no longer than it may take', async t =>
   t.mock.timers.tick(7_000);
   await read;
   t.mock.timers.reset();
-  const late = soon(get(client, callOf({ timeoutMs: 3_000 })), 'an end', 1_000);
+  const late = soon(get(client, callOf({ timeoutMs: 6_000 })), 'an end', 5_000);
   await assert.rejects(late, { code: 'unavailable', details: { retryAfterMs: 7_000 } });
   assert.equal(api.asked.length, 3, 'what would be too late is not waited for');
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callTool } from '../../mcp/muster.ts';
+import { workedMs } from '../../support/eventLoop.ts';
 import { startFaces } from '../../support/faces.ts';
 import { within } from '../../support/server.ts';
 import { nova, served, startDriver, tenSeconds, worldOf } from './driverLab.ts';
@@ -143,9 +144,9 @@ test('a thousand nodes, with annotations that are no budgets, are told fast and 
     assert.deepEqual([budgetBytes, budgetSource], [24_152_899_584, 'gpu-labels'], raws[index]);
     assert.ok(message?.startsWith(`ignoring annotation ${annotation}=`), `${raws[index]}: ${message}`);
   });
-  const began = performance.now();
+  const began = workedMs();
   for (let n = 0; n < 100; n++) await lab.driver.nodes?.(tenSeconds());
-  assert.ok(performance.now() - began < 1_000, 'nothing is computed again');
+  assert.ok(workedMs() - began < 1_000, 'nothing is computed again');
   const fit = await lab.driver.checkFit?.(tenSeconds(), { model: nova, preset: 'nova-4b' });
   assert.deepEqual([fit?.fits, fit?.node], [true, 'node-0000']);
 });

@@ -5,6 +5,7 @@ import type { HubFacts, Miss } from '../../../src/drivers/kserve/hub/facts.ts';
 import type { ServingPreset } from '../../../src/drivers/kserve/presets.ts';
 import { GatewayError } from '../../../src/errors.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
+import { workedMs } from '../../support/eventLoop.ts';
 import { clusterNodes, locationOf, presets, settingsWith } from './world.ts';
 
 const gib = 2 ** 30;
@@ -347,10 +348,10 @@ test('whether the weights are there, and what says so', () => {
 
 test('a thousand nodes are judged in no time', () => {
   const nodes = Array.from({ length: 1000 }, (_, place) => gpuNode(`n-${place}`, `${(place % 100) + 1}Gi`));
-  const began = performance.now();
+  const began = workedMs();
   assert.equal(fit({ nodes }).node, 'n-199');
   const { reason = '' } = fit({ nodes: nodes.map(node => ({ ...node, status: {} })) });
-  const took = performance.now() - began;
+  const took = workedMs() - began;
   assert.match(reason, /^no eligible node: n-0: not ready; (n-\d+: not ready; ){19}and 980 more nodes$/);
-  assert.ok(took < 500, `took ${took} ms`);
+  assert.ok(took < 2_000, `took ${took} ms`);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isIgnored, matches } from '../../../src/drivers/kserve/hub/glob.ts';
+import { workedMs } from '../../support/eventLoop.ts';
 
 test('a pattern is for the whole path or the base name', () => {
   const table: [path: string, pattern: string, ignored: boolean][] = [
@@ -57,8 +58,8 @@ test('stars, question marks, sets and backslashes', () => {
 });
 
 test('no pattern and no path take long', () => {
-  const began = performance.now();
+  const began = workedMs();
   assert.ok(!matches(`${'*a'.repeat(200)}b`, 'a'.repeat(20_000)));
   assert.ok(!matches(`${'[*'.repeat(5_000)}`, 'a'.repeat(5_000)));
-  assert.ok(performance.now() - began < 2_000);
+  assert.ok(workedMs() - began < 2_000);
 });

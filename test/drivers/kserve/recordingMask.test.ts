@@ -5,6 +5,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { cleaned } from '../../../src/drivers/kserve/recording/clean.ts';
 import { masked } from '../../../src/drivers/kserve/recording/mask.ts';
 import type { KubernetesObject } from '../../../src/kubernetes/resource.ts';
+import { workedMs } from '../../support/eventLoop.ts';
 import { recordingNames, recordingOf } from './recordings.ts';
 
 const secretTexts = [
@@ -53,12 +54,12 @@ test('secrets in text are masked, and masked twice is masked once', () => {
 });
 
 test('words without end are no reason to stop: a chat template in an argument, a tensor in a log', () => {
-  const began = performance.now();
+  const began = workedMs();
   for (const word of ['x', 'a.', 'a-', 'a+', 'token', 'eyJ-aaaaaaa', 'token=[', '://', 'a@']) {
     masked(word.repeat(200_000 / word.length));
   }
   // Tried anew at every letter, each of them would take a minute.
-  assert.ok(performance.now() - began < 5_000);
+  assert.ok(workedMs() - began < 5_000);
 });
 
 test('what is around a secret stays', () => {
