@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listen } from '../../src/http/listen.ts';
+import { freePort } from '../support/ports.ts';
 import { start } from './running.ts';
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { port } = await listen(server, { host: '127.0.0.1', port: 0 });
-  server.close();
-  return port;
-}
 
 test('a gateway that is measured counts at all its edges: backends, the API server, watches, downloads', async t => {
   const port = await freePort();

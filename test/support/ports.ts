@@ -1,13 +1,23 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** A port of loopback that was free a moment ago, for a server whose address has to be known before it is there. */
+/**
+ * A port of loopback that is free, for a server whose address has to be known before it is there. It is below those that
+ * systems hand out by themselves: tests that run meanwhile in other processes would be given one of those again at once.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const server = createServer();
+  server.once('error', (error: NodeJS.ErrnoException) =>
+    error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+  );
+  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  return promise;
 }
