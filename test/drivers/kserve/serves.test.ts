@@ -159,14 +159,17 @@ test('the same requests for three and for three hundred, none while somebody lis
   const crowd = (count: number) => Array.from({ length: count }, (_, at) => served(`m-${at}`, node)).flat();
   const asked = async (count: number) => {
     await using lab = await listening({ objects: worldOf({ more: crowd(count) }) });
+    // Who may not write Events gives it up: none is left to be written when the test is over.
+    lab.cluster.fault({ kind: 'answer', status: 403, resource: 'events', verb: 'create' });
     const first = await lab.driver.loaded?.(tenSeconds());
     assert.equal(first?.length, count);
-    const before = lab.cluster.requests.length;
+    const made = () => lab.cluster.requests.filter(({ resource, verb }) => resource !== 'events' || verb !== 'create');
+    const before = made();
     for (let each = 0; each < 20; each++) await lab.driver.loaded?.(tenSeconds());
-    assert.equal(lab.cluster.requests.length, before);
+    assert.equal(made().length, before.length);
     const again = await lab.restarted().loaded?.(tenSeconds());
     assert.deepEqual(again, first, 'another process tells the same');
-    return lab.cluster.requests.slice(0, before).filter(({ resource }) => resource !== 'jobs.batch').length;
+    return before.filter(({ resource }) => resource !== 'jobs.batch').length;
   };
   assert.equal(await asked(300), await asked(3));
 });
