@@ -21,6 +21,9 @@ export function findTool(name: string): string | undefined {
   return [fetched, ...PATH.split(delimiter)].map(folder => join(folder, name)).find(isExecutable);
 }
 
+/** Where `npm run tools` put it; undefined when it is not there. */
+export const fetchedTool = (name: string) => [join(fetched, name)].find(isExecutable);
+
 /** Why a test with it cannot run here; false when it can. */
 export const skipWithout = (name: string, path: string | undefined) =>
   path === undefined && `there is no ${name} here: \`npm run tools\` fetches one, ${name.toUpperCase()} can name one`;
