@@ -7,7 +7,8 @@ import { cacheRoot } from '../inventory/scripts.ts';
 import { textOf } from '../jobs/fields.ts';
 import type { JobView } from '../jobs/job.ts';
 import { cacheMount, cacheVolume, containerSecurity, placement, podBasics, shellCommand } from '../jobs/podParts.ts';
-import { directoryLabel, modelAnnotation, ownKey, ownLabels } from '../labels.ts';
+import { modelAnnotation, ownKey } from '../../../kubernetes/ownership.ts';
+import { directoryLabel, ownLabels } from '../labels.ts';
 import type { KserveSettings } from '../settings.ts';
 import { downloadScript, prepareScript, stalledExitCode } from './scripts.ts';
 
