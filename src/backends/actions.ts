@@ -61,7 +61,7 @@ export function decidePull(actions: Actions, input: PullInput): DecidedPull {
 }
 
 /** Starts a pull, or joins the one that runs. */
-export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+export function pullModel(actions: Actions, call: Call, input: PullInput): Promise<{ job: Job; created: boolean }> {
   const { backend, request, wire } = decidePull(actions, input);
   return startPull(actions, call, backend, { request, wire, follow: work => backend.driver.pull?.(work, request) });
 }

@@ -71,7 +71,7 @@ async function wireServed(
     preset: plan.preset,
     resource,
   } as const;
-  jobs.start(call, spec, async (work, report) => {
+  const following = jobs.start(call, spec, async (work, report) => {
     try {
       return await followServed(wiring, work, backend, { plan, resource, report });
     } catch (error) {
@@ -81,6 +81,8 @@ async function wireServed(
       throw error;
     }
   });
+  // It is served all the same, and known by the address that it will have.
+  await following.catch((error: unknown) => call.log.warn({ err: error, object: resource }, 'a load is not followed'));
   return result;
 }
 
@@ -172,7 +174,7 @@ export async function unserveModel(
     const gone = { serving: unserved.gone };
     for (const { resource: object, name: model } of gone.serving)
       work.log.info({ backend: backend.name, model, object }, 'model unloaded');
-    endLoads(actions, backend, gone);
+    await endLoads(actions, work, backend, gone);
     await unwireGone(actions, work, backend, gone);
     if (unserved.failure) throw unserved.failure;
   })().finally(backend.changed);
@@ -192,11 +194,15 @@ type Going = Pick<UnservePlan, 'serving'>;
 const objectsOf = ({ serving }: Going) => new Set(serving.map(({ resource }) => resource));
 
 /** Nobody needs to know when what is going is ready. */
-function endLoads({ jobs }: Actions, backend: Backend, plan: Going): void {
+async function endLoads({ jobs }: Actions, call: Call, backend: Backend, plan: Going): Promise<void> {
   const gone = objectsOf(plan);
   for (const job of jobs.store.list()) {
     const isIts = job.type === 'load' && job.backend === backend.name && gone.has(job.resource);
-    if (isIts && !isFinished(job)) jobs.cancel(job.id);
+    if (!isIts || isFinished(job)) continue;
+    // It ends by itself when it sees that its object is gone.
+    await jobs
+      .cancel(call, job.id)
+      .catch((error: unknown) => call.log.warn({ err: error, job: job.id }, 'a load that is to end goes on'));
   }
 }
 

@@ -20,8 +20,8 @@ import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
 import { tracedRequestsTo } from '../http/traces.ts';
 import { createIdentity, type Identity } from '../identity/identity.ts';
+import { createMemoryStore } from '../jobs/memory.ts';
 import { createJobs } from '../jobs/runner.ts';
-import { createMemoryStore } from '../jobs/store.ts';
 import type { Access } from '../kubernetes/access.ts';
 import { toolNamesOf } from '../mcp/index.ts';
 import { loadOperations } from '../operations/load.ts';
@@ -105,7 +105,7 @@ export async function serve(
     wiring,
     wiringOff: connected.wiringOff,
     documents: connected.documents,
-    jobs: createJobs(edges?.counted(store) ?? store, log),
+    jobs: createJobs({ store, log, onBytes: edges?.onBytes }),
     defaultKeepAlive: settings.defaultKeepAlive,
     build,
     tools: toolNamesOf(operations),

@@ -1,6 +1,7 @@
 /** The LLMInferenceService that serves a preset. */
-import { apiVersionOf } from '../../../kubernetes/resource.ts';
+
 import { modelAnnotation } from '../../../kubernetes/ownership.ts';
+import { apiVersionOf } from '../../../kubernetes/resource.ts';
 import { directoryLabel, ownLabels, presetLabel } from '../labels.ts';
 import type { ServingPreset } from '../presets.ts';
 import type { KserveSettings } from '../settings.ts';
