@@ -33,6 +33,7 @@ export function createMemoryStore(options: RetentionOptions): JobStore {
       [...working.values()].find(each => each.id === id)?.stop.abort(cancelled);
     },
     takeOver: () => () => {},
+    isRead: () => true,
     close: async () => {},
   };
 }

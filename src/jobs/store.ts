@@ -25,6 +25,8 @@ export interface JobStore {
    * in milliseconds. Returns how to stop.
    */
   takeOver(isWanted: (job: Job, alone: number) => boolean, take: (claim: Claim) => void): () => void;
+  /** Whether it is known which jobs there are. */
+  isRead(): boolean;
   /** Resolves when all is on record that there is, and stops. */
   close(): Promise<void>;
 }
