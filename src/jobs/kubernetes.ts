@@ -142,8 +142,8 @@ export function createKubernetesStore({ watches, retentionMs, now, ...place }: K
     client.remove(ownCall(log), leases, leaseName(key), namespace, { uid });
 
   function working(key: string): Job | undefined {
-    const held = [...holdings.values()].find(each => each.key === key && !isFinished(each.job));
-    return held?.job ?? onRecord().find(record => record.key === key && !isFinished(record.job))?.job;
+    const known = onRecord().filter(({ job }) => !holdings.has(job.id));
+    return [...holdings.values(), ...known].find(each => each.key === key && !isFinished(each.job))?.job;
   }
 
   const recorded = async (id: string) => {
@@ -160,7 +160,7 @@ export function createKubernetesStore({ watches, retentionMs, now, ...place }: K
     }
     const there = await unlessMissing(client.get(ownCall(log), leases, leaseName(key), namespace));
     const theirs = there && jobOf(there);
-    const job = theirs === undefined ? undefined : (await recorded(theirs))?.record?.job;
+    const job = theirs === undefined ? undefined : (holdings.get(theirs)?.job ?? (await recorded(theirs))?.record?.job);
     if (!there || (job && !isFinished(job))) return { job };
     // Somebody died between the Lease and the record, or between the end of the job and that of the Lease.
     if (absence.alone(leaseName(key), there) < 0) return { job: undefined };

@@ -24,6 +24,7 @@ export function createWriter<T>({ write, onFailure, intervalMs, retryMs }: Write
   const ended = new AbortController();
   let next: { readonly value: T } | undefined;
   let isUrgent = false;
+  let isAwaited = false;
   let hurry: (() => void) | undefined;
   let running: Promise<void> | undefined;
 
@@ -34,7 +35,7 @@ export function createWriter<T>({ write, onFailure, intervalMs, retryMs }: Write
       isUrgent = false;
       try {
         await write(value);
-        if (!isUrgent) await pause(intervalMs, true);
+        if (!isUrgent && !isAwaited) await pause(intervalMs, true);
       } catch (error) {
         if (ended.signal.aborted) break;
         onFailure(error);
@@ -69,7 +70,7 @@ export function createWriter<T>({ write, onFailure, intervalMs, retryMs }: Write
       running ??= run();
     },
     async settled() {
-      if (next) isUrgent = true;
+      isAwaited = true;
       hurry?.();
       await running;
     },
