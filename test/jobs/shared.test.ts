@@ -272,7 +272,8 @@ test('a record that makes no sense costs itself, and a line', inTime, async () =
 test('a replica that starts knows what was, also of a clock that is behind', inTime, async () => {
   await using replicas = await startReplicas();
   const one = await replicas.replica();
-  const [done, running] = [await begun(one, 'a', jobOf(idOf(1))), await begun(one, 'b', jobOf(idOf(2)))];
+  const done = await begun(one, 'a', jobOf(idOf(1), { createdAt: new Date(Date.now() - 1) }));
+  const running = await begun(one, 'b', jobOf(idOf(2)));
   done.put(ended(done.job));
   running.put({ ...running.job, phase: 'running' });
   await eventually(
@@ -283,8 +284,8 @@ test('a replica that starts knows what was, also of a clock that is behind', inT
   assert.deepEqual(
     two.list().map(({ id, phase }) => [id, phase]),
     [
-      [idOf(1), 'succeeded'],
       [idOf(2), 'running'],
+      [idOf(1), 'succeeded'],
     ],
   );
   running.put(ended(running.job));
@@ -300,7 +301,7 @@ test('what is listed no longer is removed from the cluster', inTime, async t => 
   await eventually(() => written(replicas).phase === 'succeeded', 'the record');
   t.mock.timers.tick(60_000);
   assert.ok(recordOf(replicas));
-  clock.now += 24 * hour;
+  clock.now += 25 * hour;
   t.mock.timers.tick(60_000);
   await eventually(() => recordOf(replicas) === undefined, 'that it is gone');
   assert.ok(recordOf(replicas, 2), 'one that runs stays');
