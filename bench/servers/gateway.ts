@@ -74,7 +74,7 @@ driver.script.loaded = async () => driver.world.loaded.map(model => ({ ...model 
 const operations = loadOperations(schema);
 const log = createLogger({ format: 'json', stream: { write: () => true } });
 const gateway = testGateway({ drivers: [driver], tools: toolNamesOf(operations), log });
-gateway.jobs.store.put(job);
+const { claim } = await gateway.jobs.store.begin('bench', job);
 const server = createGatewayServer({
   gateway,
   schema,
@@ -95,5 +95,5 @@ answerParent({
   /** The text of a stored operation. */
   operation: (name: string) => operations.find(operation => operation.name === name)?.text,
   /** One job moves on. Every event of it has as many bytes. */
-  change: () => gateway.jobs.store.put({ ...job, bytesCompleted: job.bytesCompleted + ++changes }),
+  change: () => claim?.put({ ...job, bytesCompleted: job.bytesCompleted + ++changes }),
 });

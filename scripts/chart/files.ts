@@ -26,25 +26,28 @@ interface Rule {
 
 const reading: readonly string[] = ['get', 'list', 'watch'];
 
-/** The rules of a scope; those of the gateway's own namespace apart by whether they write. */
-function rulesOf(scope: Permission['scope'], which: 'all' | 'reads' | 'writes' = 'all'): readonly Rule[] {
-  return permissions
-    .filter(row => row.scope === scope)
-    .filter(row => which === 'all' || row.verbs.every(verb => reading.includes(verb)) === (which === 'reads'))
-    .map(({ group, resource, resourceNames, verbs }) => ({
-      apiGroups: [group],
-      resources: [resource],
-      ...(resourceNames && { resourceNames: [...resourceNames] }),
-      verbs: [...verbs],
-    }));
+const isRead = ({ verbs }: Permission) => verbs.every(verb => reading.includes(verb));
+
+/** The rules of a scope; those that need a setting are apart. */
+const rulesOf = (scope: Permission['scope'], isWanted: (row: Permission) => boolean = () => true): readonly Rule[] =>
+  rulesFor(row => row.scope === scope && !row.only && isWanted(row));
+
+function rulesFor(isWanted: (row: Permission) => boolean): readonly Rule[] {
+  return permissions.filter(isWanted).map(({ group, resource, resourceNames, verbs }) => ({
+    apiGroups: [group],
+    resources: [resource],
+    ...(resourceNames && { resourceNames: [...resourceNames] }),
+    verbs: [...verbs],
+  }));
 }
 
 /** What templates have to know of the program. */
 const gatewayFacts = () => ({
   backends: [...backendKinds],
   rules: {
-    ownReads: rulesOf('own', 'reads'),
-    ownWrites: rulesOf('own', 'writes'),
+    ownReads: rulesOf('own', isRead),
+    ownWrites: rulesOf('own', row => !isRead(row)),
+    ownJobs: rulesFor(({ only }) => only === 'job-store=kubernetes'),
     kagent: rulesOf('kagent'),
     discovery: rulesOf('discovery'),
     serving: rulesOf('serving'),

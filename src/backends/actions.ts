@@ -2,7 +2,7 @@ import { type Call, detached } from '../call.ts';
 import type { InventoryRefresh, Job, ModelConfigRef, PullProgress } from '../domain.ts';
 import type { FitRequest, LoadRequest, PullRequest, RemovePlan, ServePlan, UnservePlan } from '../drivers/driver.ts';
 import { asGatewayError, backendError, invalidRequest, messageOf } from '../errors.ts';
-import type { Jobs } from '../jobs/runner.ts';
+import type { Jobs, JobWork } from '../jobs/runner.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import { type Backend, isLate } from './backend.ts';
 import type { Documents } from './documents/registration.ts';
@@ -61,7 +61,7 @@ export function decidePull(actions: Actions, input: PullInput): DecidedPull {
 }
 
 /** Starts a pull, or joins the one that runs. */
-export function pullModel(actions: Actions, call: Call, input: PullInput): { job: Job; created: boolean } {
+export function pullModel(actions: Actions, call: Call, input: PullInput): Promise<{ job: Job; created: boolean }> {
   const { backend, request, wire } = decidePull(actions, input);
   return startPull(actions, call, backend, { request, wire, follow: work => backend.driver.pull?.(work, request) });
 }
@@ -79,7 +79,16 @@ export function jobOfPull({ backend: { name, driver }, request, wire }: DecidedP
 
 /** Starts the job that follows a download, or joins the one that runs for the same model. */
 export function startPull(actions: Actions, call: Call, backend: Backend, { request, wire, follow }: Pulling) {
-  return actions.jobs.start(call, jobOfPull({ backend, request, wire }), async (work, report) => {
+  return actions.jobs.start(
+    call,
+    jobOfPull({ backend, request, wire }),
+    pullWork(actions, backend, { request, wire, follow }),
+  );
+}
+
+/** Downloads a model, or follows its download, and makes it known. */
+export function pullWork(actions: Actions, backend: Backend, { request, wire, follow }: Pulling): JobWork {
+  return async (work, report) => {
     backend.pulls.add(request.model);
     try {
       for await (const progress of follow(work) ?? []) report(progress);
@@ -88,7 +97,7 @@ export function startPull(actions: Actions, call: Call, backend: Backend, { requ
       backend.changed();
     }
     return wire ? wirePulled(actions, work, backend, request.model) : undefined;
-  });
+  };
 }
 
 /** Makes what was just pulled known to agents. The model stays when that fails. */

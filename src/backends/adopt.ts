@@ -47,7 +47,7 @@ async function adopt(actions: Actions, backend: Backend, stopped: AbortSignal, l
     try {
       const downloads = await driver.unfinished(call);
       if (!isWanted()) return;
-      for (const download of downloads) startPull(actions, call, backend, { ...download, wire: false });
+      for (const download of downloads) await startPull(actions, call, backend, { ...download, wire: false });
       if (downloads.length > 0)
         log.info({ backend: name, downloads: downloads.length }, 'downloads are followed again');
       return;

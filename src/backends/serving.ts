@@ -2,6 +2,7 @@
 import { type Call, outliving } from '../call.ts';
 import type {
   InventoryRefresh,
+  Job,
   LoadedModel,
   Model,
   ModelConfigRef,
@@ -10,12 +11,13 @@ import type {
   WiringResult,
 } from '../domain.ts';
 import type { FitRequest, ServePlan, UnservePlan } from '../drivers/driver.ts';
-import { asGatewayError, backendError, GatewayError } from '../errors.ts';
+import { asGatewayError, backendError, GatewayError, modelNotFound } from '../errors.ts';
+import type { JobWork } from '../jobs/runner.ts';
 import { isFinished } from '../jobs/store.ts';
 import type { WiringTarget } from '../wiring/wiring.ts';
 import type { Actions, DecidedServe, DecidedUnserve } from './actions.ts';
-import { type Backend, isLate, readSource } from './backend.ts';
-import { autoWireMs, makeKnown, takeBack, wirableOf } from './wiring.ts';
+import { type Backend, isLate, readSource, readValue } from './backend.ts';
+import { autoWireMs, makeKnown, requireWiring, takeBack, wirableOf } from './wiring.ts';
 
 /** Having objects created or deleted, and what comes with it, takes no longer than this, in ms, whoever leaves. */
 const changeMs = 30_000;
@@ -71,7 +73,22 @@ async function wireServed(
     preset: plan.preset,
     resource,
   } as const;
-  jobs.start(call, spec, async (work, report) => {
+  const following = jobs.start(call, spec, loadWork(actions, wiring, backend, plan, running));
+  // It is served all the same, and known by the address that it will have.
+  await following.catch((error: unknown) => call.log.warn({ err: error, object: resource }, 'a load is not followed'));
+  return result;
+}
+
+/** Follows what is served until agents know it by the address that it then has. */
+function loadWork(
+  actions: Actions,
+  wiring: WiringTarget,
+  backend: Backend,
+  plan: ServePlan,
+  running: LoadedModel,
+): JobWork {
+  const { resource = plan.preset } = running;
+  return async (work, report) => {
     try {
       return await followServed(wiring, work, backend, { plan, resource, report });
     } catch (error) {
@@ -80,8 +97,21 @@ async function wireServed(
       if (isGone) await unwireGone(actions, work, backend, { serving: [running] });
       throw error;
     }
-  });
-  return result;
+  };
+}
+
+/** The same of a load that somebody else had begun. Fails with `not_found` when what it follows is there no longer. */
+export function resumedLoad(actions: Actions, backend: Backend, job: Job): JobWork {
+  const { resource, preset, node, model } = job;
+  return async (work, report) => {
+    const wiring = requireWiring(actions);
+    const { rows } = await readValue(backend.loaded, work);
+    const running = rows.find(each => each.resource === resource);
+    if (!running) throw modelNotFound(`LLMInferenceService ${resource} is not there any more`);
+    const plan = await backend.driver.planServe?.(work, { model, preset, node });
+    if (!plan) throw new Error(`${backend.name} has no way to serve what is followed`);
+    return loadWork(actions, wiring, backend, plan, running)(work, report);
+  };
 }
 
 interface Following {
@@ -172,7 +202,7 @@ export async function unserveModel(
     const gone = { serving: unserved.gone };
     for (const { resource: object, name: model } of gone.serving)
       work.log.info({ backend: backend.name, model, object }, 'model unloaded');
-    endLoads(actions, backend, gone);
+    await endLoads(actions, work, backend, gone);
     await unwireGone(actions, work, backend, gone);
     if (unserved.failure) throw unserved.failure;
   })().finally(backend.changed);
@@ -192,11 +222,15 @@ type Going = Pick<UnservePlan, 'serving'>;
 const objectsOf = ({ serving }: Going) => new Set(serving.map(({ resource }) => resource));
 
 /** Nobody needs to know when what is going is ready. */
-function endLoads({ jobs }: Actions, backend: Backend, plan: Going): void {
+async function endLoads({ jobs }: Actions, call: Call, backend: Backend, plan: Going): Promise<void> {
   const gone = objectsOf(plan);
   for (const job of jobs.store.list()) {
     const isIts = job.type === 'load' && job.backend === backend.name && gone.has(job.resource);
-    if (isIts && !isFinished(job)) jobs.cancel(job.id);
+    if (!isIts || isFinished(job)) continue;
+    // It ends by itself when it sees that its object is gone.
+    await jobs
+      .cancel(call, job.id)
+      .catch((error: unknown) => call.log.warn({ err: error, job: job.id }, 'a load that is to end goes on'));
   }
 }
 

@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import type { AuditFile } from '../audit/file.ts';
 import { startAdopting } from '../backends/adopt.ts';
@@ -7,10 +9,11 @@ import { discover } from '../backends/discover.ts';
 import { createDriver, isInCluster, registeredDriver, type Surroundings } from '../backends/drivers.ts';
 import { nobody, personalViews } from '../backends/personal.ts';
 import { createRegistry, type Registry } from '../backends/registry.ts';
+import { successorOf } from '../backends/takeOver.ts';
 import { type Caller, createCall } from '../call.ts';
 import { introspectionOf } from '../config/interfaces.ts';
 import { oauthOf } from '../config/oauth.ts';
-import type { ServeSettings } from '../config/settings.ts';
+import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
@@ -20,8 +23,10 @@ import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
 import { tracedRequestsTo } from '../http/traces.ts';
 import { createIdentity, type Identity } from '../identity/identity.ts';
+import { createKubernetesStore } from '../jobs/kubernetes.ts';
+import { createMemoryStore } from '../jobs/memory.ts';
 import { createJobs } from '../jobs/runner.ts';
-import { createMemoryStore } from '../jobs/store.ts';
+import type { JobStore } from '../jobs/store.ts';
 import type { Access } from '../kubernetes/access.ts';
 import { toolNamesOf } from '../mcp/index.ts';
 import { loadOperations } from '../operations/load.ts';
@@ -98,14 +103,14 @@ export async function serve(
 
   edges?.keepOnly(name => registry.backends.some(backend => backend.name === name));
   if (connected.kubernetes) edges?.show(connected.kubernetes.watches);
-  const store = createMemoryStore({ retentionMs: settings.jobRetention });
+  const store = storeOf(settings, connected, log);
   const operations = loadOperations(schema);
   const gateway = {
     registry,
     wiring,
     wiringOff: connected.wiringOff,
     documents: connected.documents,
-    jobs: createJobs(edges?.counted(store) ?? store, log),
+    jobs: createJobs({ store, log, onBytes: edges?.onBytes }),
     defaultKeepAlive: settings.defaultKeepAlive,
     build,
     tools: toolNamesOf(operations),
@@ -127,7 +132,7 @@ export async function serve(
     introspection: introspectionOf(settings),
     allowedOrigins: settings.allowedOrigins,
     mcpPath: settings.mcpEnabled ? settings.mcpPath : undefined,
-    waiting: connected.documents && untilRead(registry),
+    waiting: connected.documents && untilRead(registry, store),
   });
   const stopFollowing = register(
     connected,
@@ -145,11 +150,18 @@ export async function serve(
     measured?.close();
     identity?.stop();
     stopFollowing();
+    await store.close();
     await traces?.stop();
     throw error;
   }
   // Where work is done as the caller, nothing is done that no caller asked for.
-  const stops = asCaller ? [] : [reconcile(connected, gateway, settings, log), startAdopting(gateway, log)];
+  const stops = asCaller
+    ? []
+    : [
+        reconcile(connected, gateway, settings, log),
+        gateway.jobs.takeOver(successorOf(gateway)),
+        startAdopting(gateway, log),
+      ];
   log.info({ url, backends: names, version: gateway.build.version }, 'model-manager serves');
   if (names.length === 0 && !connected.documents) {
     log.warn(`no backend is registered: name one with --backends${settings.discover ? '' : ', or --discover one'}`);
@@ -215,12 +227,23 @@ function sayWhoMayCome(
 }
 
 /** What a gateway that just started waits for before it is sent requests; after a while it works with what it has. */
-function untilRead({ registered }: Registry): () => string | undefined {
+function untilRead({ registered }: Registry, store: JobStore): () => string | undefined {
   const end = Date.now() + startMs;
   return () => {
-    const isRead = registered.current?.value?.documents !== undefined;
-    return isRead || Date.now() > end ? undefined : 'backend documents are not read yet';
+    if (Date.now() > end) return undefined;
+    if (registered.current?.value?.documents === undefined) return 'backend documents are not read yet';
+    return store.isRead() ? undefined : 'jobs are not read yet';
   };
+}
+
+/** Where jobs are kept. Without the cluster that they were to be shared in, there is no start: others would do the same work. */
+function storeOf(settings: ServeSettings, { kubernetes, wiringOff }: Connected, log: Logger): JobStore {
+  const { jobStore, jobRetention: retentionMs, namespace } = settings;
+  if (jobStore === 'memory') return createMemoryStore({ retentionMs });
+  if (!kubernetes) throw new ConfigError([`--job-store kubernetes needs a cluster: ${wiringOff}`]);
+  const holder = `${hostname()}_${randomBytes(4).toString('hex')}`;
+  log.info({ namespace, holder }, 'jobs are kept in the cluster');
+  return createKubernetesStore({ ...kubernetes, namespace, holder, log, retentionMs });
 }
 
 /** Says of an address that cannot be had which setting gave it. */

@@ -56,7 +56,7 @@ export function parseServe(
     problems.push('--metrics-listen is the address of --listen; give the metrics a port of their own, such as :9464');
   }
 
-  problems.push(...oauthProblems(settings.oauth));
+  problems.push(...jobStoreProblems(settings), ...oauthProblems(settings.oauth));
   warnings.push(...oauthWarnings(settings.oauth));
 
   // Once each: a cluster of short flags such as -123 is one word, but parsed as three.
@@ -93,6 +93,19 @@ export const readTable = (
   Object.fromEntries(
     Object.entries(table).map(([name, setting]) => [name, readSetting(setting, flags, env, problems, warnings)]),
   );
+
+/** Shared jobs are objects in the gateway's namespace, which the gateway itself has to write. */
+function jobStoreProblems({ jobStore, namespace, inCluster, kubeconfig, oauth }: ServeSettings): readonly string[] {
+  if (jobStore !== 'kubernetes') return [];
+  const flag = '--job-store kubernetes';
+  return [
+    ...(inCluster || kubeconfig !== '' ? [] : [`${flag} needs a cluster: add --kubeconfig or --in-cluster`]),
+    ...(namespace !== '' ? [] : [`${flag} needs --namespace: jobs are kept there`]),
+    ...(oauth.downstream
+      ? [`${flag} cannot go with --downstream-oauth: jobs outlive the tokens of who asked; keep them in memory`]
+      : []),
+  ];
+}
 
 function sameAddress(one: ListenAddress, other: ListenAddress | undefined): boolean {
   return other !== undefined && one.port !== 0 && one.port === other.port && one.host === other.host;

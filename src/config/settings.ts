@@ -47,6 +47,7 @@ export interface ServeSettings extends InterfaceSettings {
   readonly kserve: KserveFlags;
   readonly limits: Limits;
   readonly defaultKeepAlive: string;
+  readonly jobStore: (typeof jobStores)[number];
   /** Milliseconds. */
   readonly jobRetention: number;
   /** Empty: the process has no Kubernetes, unless it is in a cluster. */
@@ -69,6 +70,8 @@ export interface ServeSettings extends InterfaceSettings {
   readonly auditLog: string;
   readonly verbose: boolean;
 }
+
+const jobStores = ['memory', 'kubernetes'] as const;
 
 const logFormats = ['auto', 'json', 'text'] as const;
 export type LogFormat = (typeof logFormats)[number];
@@ -317,6 +320,14 @@ export const serveSettings: {
     kind: keepAlive,
     default: '5m',
     help: 'How long an idle model stays in memory if its load did not say: a duration, seconds, or -1 for good.',
+  },
+  jobStore: {
+    group: 'Models and jobs',
+    flag: 'job-store',
+    variables: ['MODEL_MANAGER_JOB_STORE'],
+    kind: oneOf(jobStores, 'STORE'),
+    default: 'memory',
+    help: 'Where jobs are kept: memory, or kubernetes, where several replicas share them and finish them for each other.',
   },
   jobRetention: {
     group: 'Models and jobs',

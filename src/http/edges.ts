@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Job, Step } from '../domain.ts';
+import type { Step } from '../domain.ts';
 import type { OnRequest } from '../drivers/http.ts';
-import type { JobStore } from '../jobs/store.ts';
 import type { RestartReason } from '../kubernetes/reflector.ts';
 import type { Watches } from '../kubernetes/watches.ts';
 
@@ -13,8 +12,8 @@ export interface Edges {
   onWatchRestart(resource: string, reason: RestartReason): void;
   /** The steps of a served model that is ready, in any order. */
   onServed(steps: readonly Step[]): void;
-  /** The same store, of which the bytes that jobs report are counted. */
-  counted(store: JobStore): JobStore;
+  /** Bytes that a job has and had not before. */
+  onBytes(backend: string, more: number): void;
   /** From now on the watches that run are shown. */
   show(watches: Watches): void;
   /** From now on what a backend has counted goes with it. */
@@ -133,17 +132,10 @@ export function createEdges(): Edges {
         steps.observe({ phase: name }, Math.max(0, finishedAt.getTime() - since.getTime()) / 1000);
       }
     },
-    counted: store => ({
-      ...store,
-      put(job) {
-        const more = newBytes(store.get(job.id), job);
-        if (more > 0) {
-          known(job.backend);
-          bytes.inc({ backend: job.backend }, more);
-        }
-        store.put(job);
-      },
-    }),
+    onBytes(backend, more) {
+      known(backend);
+      bytes.inc({ backend }, more);
+    },
     show(shown) {
       watches = shown;
     },
@@ -152,7 +144,5 @@ export function createEdges(): Edges {
     },
   };
 }
-
-const newBytes = (before: Job | undefined, { bytesCompleted }: Job) => bytesCompleted - (before?.bytesCompleted ?? 0);
 
 const byResource = (watches: Pick<Watches, 'states'>) => Map.groupBy(watches.states(), ({ resource }) => resource);

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type Call, cancelled, detached, interrupted } from '../call.ts';
+import { type Call, cancelled, createCall, detached, interrupted, ownName } from '../call.ts';
 import type { Job, JobType, ModelConfigRef, PullProgress } from '../domain.ts';
 import { asGatewayError, GatewayError, messageOf } from '../errors.ts';
 import { redacted } from '../secrets.ts';
-import { isFinished, type JobStore, jobIn } from './store.ts';
+import { type Claim, isFinished, type JobStore, jobIn, known, lost } from './store.ts';
 
 export interface JobSpec {
   readonly type: JobType;
@@ -26,49 +27,50 @@ export interface JobSpec {
  * The work of a job. Ends well, with what the model is known to agents by when it saw to that, or throws; `report` may be
  * called as often as there is news.
  */
-type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<ModelConfigRef | undefined>;
+export type JobWork = (call: Call, report: (progress: PullProgress) => void) => Promise<ModelConfigRef | undefined>;
+
+/** What a process does of the work that others have left undone. */
+export interface Successor {
+  /** Whether it is for this process to go on with a job that nobody has worked on for `alone` milliseconds. */
+  isWanted(job: Job, alone: number): boolean;
+  workOf(job: Job): JobWork;
+}
 
 export interface Jobs {
   readonly store: JobStore;
-  /** Starts the work, or joins the job that does it already (`created: false`). Returns before the work begins. */
-  start(call: Call, spec: JobSpec, work: JobWork): { job: Job; created: boolean };
+  /** Starts the work, or joins the job that does it already (`created: false`). Resolves before the work begins. */
+  start(call: Call, spec: JobSpec, work: JobWork): Promise<{ job: Job; created: boolean }>;
   /** The job that does this work already. */
   running(spec: JobSpec): Job | undefined;
   /** Throws `not_found` for an unknown id. */
   get(id: string): Job;
+  /** The same, and also of a job that another replica has begun just now. */
+  find(call: Call, id: string): Promise<Job>;
   /** Asks a running job to stop; the answer may still say `running`. A finished job stays as it is. */
-  cancel(id: string): Job;
-  /** Ends everything that runs because the process stops. */
+  cancel(call: Call, id: string): Promise<Job>;
+  /** Goes on, from now on, with what other replicas have left undone. Returns how to stop. */
+  takeOver(successor: Successor): () => void;
+  /** Ends everything that runs because the process stops: a replica that stays goes on with it, where there can be one. */
   interrupt(): Promise<void>;
 }
 
-interface Running {
-  readonly id: string;
-  readonly abort: AbortController;
-  readonly done: Promise<void>;
+export interface JobsOptions {
+  readonly store: JobStore;
+  readonly log: Logger;
+  readonly now?: (() => number) | undefined;
+  /** Told how many more bytes a job has. */
+  readonly onBytes?: ((backend: string, more: number) => void) | undefined;
 }
 
-export function createJobs(store: JobStore, log: Logger, now: () => number = Date.now): Jobs {
-  /** By type, backend, scope and key. */
-  const running = new Map<string, Running>();
-
-  const get = (id: string) => jobIn(store, id);
+export function createJobs({ store, log, now = Date.now, onBytes }: JobsOptions): Jobs {
+  const runs = new Map<AbortController, Promise<void>>();
 
   const keyOf = (spec: JobSpec) => JSON.stringify([spec.type, spec.backend, spec.scope, spec.key]);
+  const find = async (call: Call, id: string) => known(await store.find(call, id), id);
 
-  function runningNow(spec: JobSpec): Job | undefined {
-    const active = running.get(keyOf(spec));
-    return active && get(active.id);
-  }
-
-  function start(call: Call, spec: JobSpec, work: JobWork) {
-    const active = runningNow(spec);
-    if (active) return { job: active, created: false };
-
-    const key = keyOf(spec);
-    const abort = new AbortController();
+  async function start(call: Call, spec: JobSpec, work: JobWork) {
     const { key: _, ...facts } = spec;
-    const job: Job = {
+    const { job, claim } = await store.begin(keyOf(spec), {
       ...facts,
       id: randomBytes(8).toString('hex'),
       phase: 'pending',
@@ -76,8 +78,13 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       bytesTotal: 0,
       createdAt: new Date(now()),
       requestedBy: call.caller.anonymous ? undefined : call.caller.name,
-    };
-    store.put(job);
+    });
+    if (claim) launch(claim, call, work, 'started');
+    return { job, created: claim !== undefined };
+  }
+
+  function launch(claim: Claim, call: Call, work: JobWork, word: string) {
+    const { job } = claim;
     const jobLog = log.child({
       job: job.id,
       backend: job.backend,
@@ -86,21 +93,24 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       requestId: call.requestId,
       ...(call.span?.traceId && { traceId: call.span.traceId }),
     });
-    jobLog.info(`${job.type} started`);
-    const done = run(job, detached(call, abort.signal, jobLog), work).finally(() => running.delete(key));
-    running.set(key, { id: job.id, abort, done });
-    return { job, created: true };
+    jobLog.info(`${job.type} ${word}`);
+    const stop = new AbortController();
+    const signal = AbortSignal.any([claim.signal, stop.signal]);
+    const done = run(claim, detached(call, signal, jobLog), work).finally(() => runs.delete(stop));
+    runs.set(stop, done);
   }
 
-  async function run(job: Job, call: Call, work: JobWork): Promise<void> {
-    let state: Job = job;
+  async function run(claim: Claim, call: Call, work: JobWork): Promise<void> {
+    let state = claim.job;
     const update = (change: Partial<Job>) => {
+      const more = (change.bytesCompleted ?? 0) - state.bytesCompleted;
+      if (more > 0) onBytes?.(state.backend, more);
       state = { ...state, ...change };
-      store.put(state);
+      claim.put(state);
     };
     // The request that asked gets its answer before the work begins.
-    await Promise.resolve();
-    update({ phase: 'running', startedAt: new Date(now()) });
+    await setImmediate();
+    update({ phase: 'running', startedAt: state.startedAt ?? new Date(now()) });
     try {
       call.signal.throwIfAborted();
       const result = await work(call, ({ status, bytesCompleted, bytesTotal, node, preset }) => {
@@ -116,32 +126,44 @@ export function createJobs(store: JobStore, log: Logger, now: () => number = Dat
       });
       const total = Math.max(state.bytesTotal, state.bytesCompleted);
       update({ phase: 'succeeded', bytesTotal: total, bytesCompleted: total, finishedAt: new Date(now()), result });
-      call.log.info({ bytes: total }, `${job.type} succeeded`);
+      call.log.info({ bytes: total }, `${state.type} succeeded`);
     } catch (error) {
       const stopped = call.signal.aborted ? call.signal.reason : undefined;
+      if (stopped === lost) return call.log.warn(`${state.type} left to another replica, which has taken it over`);
+      if (stopped === interrupted && claim.giveBack) {
+        await claim.giveBack();
+        return call.log.info(`${state.type} left for another replica to go on with`);
+      }
       const reason = stopped ? messageOf(stopped) : asGatewayError(error, call.requestId).message;
       update({ phase: stopped === cancelled ? 'cancelled' : 'failed', error: reason, finishedAt: new Date(now()) });
-      if (stopped === cancelled) call.log.info(`${job.type} cancelled`);
-      else if (stopped || error instanceof GatewayError) call.log.warn({ error: reason }, `${job.type} failed`);
-      else call.log.error({ err: error }, `${job.type} failed`);
+      if (stopped === cancelled) call.log.info(`${state.type} cancelled`);
+      else if (stopped || error instanceof GatewayError) call.log.warn({ error: reason }, `${state.type} failed`);
+      else call.log.error({ err: error }, `${state.type} failed`);
     }
   }
 
   return {
     store,
     start,
-    running: runningNow,
-    get,
-    cancel(id) {
-      const job = get(id);
-      const active = [...running.values()].find(each => each.id === id);
-      if (active && !isFinished(job)) active.abort.abort(cancelled);
+    running: spec => store.working(keyOf(spec)),
+    get: id => jobIn(store, id),
+    find,
+    async cancel(call, id) {
+      const job = await find(call, id);
+      if (!isFinished(job)) await store.cancel(id);
       return job;
     },
+    takeOver: ({ isWanted, workOf }) =>
+      store.takeOver(isWanted, claim => {
+        const { requestedBy } = claim.job;
+        const caller = { name: requestedBy ?? ownName, anonymous: requestedBy === undefined, scope: '' };
+        launch(claim, createCall({ caller, log }), workOf(claim.job), 'taken over');
+      }),
     async interrupt() {
-      const active = [...running.values()];
-      for (const { abort } of active) abort.abort(interrupted);
-      await Promise.all(active.map(({ done }) => done));
+      const active = [...runs];
+      for (const [stop] of active) stop.abort(interrupted);
+      await Promise.all(active.map(([, done]) => done));
+      await store.close();
     },
   };
 }

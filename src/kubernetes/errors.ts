@@ -118,7 +118,7 @@ function advice(attempt: Attempt, { server, asCaller }: Sender, status: number, 
   if (status === 403) {
     const { verb, resource, part, name } = attempt;
     const wanted = part === undefined ? resource.plural : `${resource.plural}/${part}`;
-    const row = permissionFor({ verb, group: resource.group, resource: wanted, name });
+    const row = permissionFor({ verb, group: resource.group, resource: wanted, name, only: 'job-store=kubernetes' });
     return row ? `; this is needed to ${row.why}` : '';
   }
   // Where objects of a kind can be, the server says of each that it is not found; where they cannot, nothing of them.

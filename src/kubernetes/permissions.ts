@@ -17,6 +17,8 @@ export interface Permission {
   readonly verbs: readonly Verb[];
   /** Only objects of these names; all when absent. */
   readonly resourceNames?: readonly string[];
+  /** Only with this setting. */
+  readonly only?: 'job-store=kubernetes';
   /** Ends the sentence `this is needed to …`. */
   readonly why: string;
 }
@@ -70,6 +72,23 @@ const rows: readonly Row[] = [
     verbs: { update: [], delete: ['unregister'] },
     resourceNames: backendKinds.map(kind => `model-backend-${kind}`),
     why: 'change or remove a registered backend',
+  },
+  {
+    scope: 'own',
+    group: '',
+    resource: 'configmaps',
+    // Each job has one, so their names are not known beforehand; the row above lets it be created.
+    verbs: ['get', 'list', 'watch', 'update', 'delete'],
+    only: 'job-store=kubernetes',
+    why: 'keep jobs where all replicas see them',
+  },
+  {
+    scope: 'own',
+    group: 'coordination.k8s.io',
+    resource: 'leases',
+    verbs: ['get', 'list', 'watch', 'create', 'update', 'delete'],
+    only: 'job-store=kubernetes',
+    why: 'say which replica works on a job',
   },
   {
     scope: 'kagent',
@@ -256,15 +275,18 @@ export interface Access {
   readonly resource: string;
   readonly scope?: Permission['scope'] | undefined;
   readonly name?: string | undefined;
+  /** The setting in force. */
+  readonly only?: Permission['only'] | undefined;
 }
 
-/** The row that allows it. What the access does not say is not compared. */
-export function permissionFor({ verb, group, resource, scope, name }: Access): Permission | undefined {
+/** The row that allows it. What the access does not say is not compared; without the setting of a row there is no such row. */
+export function permissionFor({ verb, group, resource, scope, name, only }: Access): Permission | undefined {
   return permissions.find(
     row =>
       row.group === group &&
       row.resource === resource &&
       row.verbs.some(each => each === verb) &&
+      (row.only === undefined || row.only === only) &&
       (scope === undefined || row.scope === scope) &&
       (name === undefined || !row.resourceNames || row.resourceNames.includes(name)),
   );
@@ -284,8 +306,8 @@ const namesInWords = (names: readonly string[] | undefined) =>
 
 /** The table in Markdown, for people who grant it. */
 export function permissionsTable(): string {
-  const rows = permissions.map(({ scope, group, resource, verbs, resourceNames, why }) => [
-    places[scope],
+  const rows = permissions.map(({ scope, group, resource, verbs, resourceNames, only, why }) => [
+    only ? `${places[scope]}, with \`--${only}\`` : places[scope],
     `\`${group === '' ? resource : `${resource}.${group}`}\`${namesInWords(resourceNames)}`,
     verbs.join(', '),
     why,

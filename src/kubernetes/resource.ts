@@ -47,6 +47,20 @@ export interface Secret extends KubernetesObject {
   readonly stringData?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Who holds something, until when: the holder renews it, or it lapses. */
+export interface Lease extends KubernetesObject {
+  readonly spec?:
+    | {
+        readonly holderIdentity?: string | undefined;
+        readonly leaseDurationSeconds?: number | undefined;
+        /** RFC 3339 with microseconds. */
+        readonly acquireTime?: string | undefined;
+        readonly renewTime?: string | undefined;
+        readonly leaseTransitions?: number | undefined;
+      }
+    | undefined;
+}
+
 /** A resource of the API server: where objects of one kind are. */
 export interface Resource<T extends KubernetesObject = KubernetesObject> {
   /** Empty for the core group. */
@@ -80,6 +94,14 @@ export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 
 export const events: Resource = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
 export const jobs: Resource = { group: 'batch', version: 'v1', plural: 'jobs', kind: 'Job', namespaced: true };
+
+export const leases: Resource<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+};
 
 /** Whether an object can have that name: lower-case letters, digits, inner dashes and dots, 253 at most. */
 export const isObjectName = (name: string) =>

@@ -32,7 +32,7 @@ const JobPhaseEnum = builder.enumType('JobPhase', {
 builder.node(JobRef, {
   description: 'Long work that outlives the request that asked for it.',
   id: { resolve: job => job.id },
-  loadOne: (id, { gateway }) => gateway.jobs.store.get(id),
+  loadOne: (id, { gateway, call }) => gateway.jobs.store.find(call, id),
   fields: t => ({
     jobId: t.exposeString('id', { description: '16 hex digits: what `job(id)` and `cancelJob(id)` take.' }),
     backend: t.field({
@@ -132,7 +132,7 @@ builder.queryFields(t => ({
     type: JobRef,
     nullable: true,
     args: { id: t.arg.string(jobIdArg) },
-    resolve: (_root, { id }, { gateway }) => gateway.jobs.get(jobIdOf(id)),
+    resolve: (_root, { id }, { gateway, call }) => gateway.jobs.find(call, jobIdOf(id)),
   }),
 }));
 
@@ -142,7 +142,7 @@ builder.mutationField('cancelJob', t =>
     nullable: true,
     description: 'Asks a job to stop. The answer may still say that it runs; it ends as cancelled soon after.',
     args: { id: t.arg.string(jobIdArg) },
-    resolve: (_root, { id }, { gateway }) => gateway.jobs.cancel(jobIdOf(id)),
+    resolve: (_root, { id }, { gateway, call }) => gateway.jobs.cancel(call, jobIdOf(id)),
   }),
 );
 
@@ -165,8 +165,8 @@ builder.subscriptionFields(t => ({
     type: JobEvent,
     description: 'One job until it ends.',
     args: { id: t.arg.string(jobIdArg) },
-    subscribe: (_root, args, { gateway }) => {
-      const { id } = gateway.jobs.get(jobIdOf(args.id));
+    subscribe: async (_root, args, { gateway, call }) => {
+      const { id } = await gateway.jobs.find(call, jobIdOf(args.id));
       const events = valueEvents(gateway.jobs.store.source, jobs => jobs.find(job => job.id === id), isFinished);
       return served(events);
     },

@@ -106,7 +106,7 @@ test('a pull that is asked meanwhile joins it, and one that was asked before is 
   const { gateway, jobs } = adopting(t, [driver]);
   answer.resolve([found]);
   await eventually(() => jobs().length === 1, 'it is followed');
-  const joined = pullModel(gateway, callOf(), { model: 'acme/nova' });
+  const joined = await pullModel(gateway, callOf(), { model: 'acme/nova' });
   assert.deepEqual([joined.created, joined.job.model], [false, 'Acme/Nova:v1']);
   assert.deepEqual(driver.asked, [], 'nothing is pulled a second time');
   end.resolve();
@@ -115,7 +115,7 @@ test('a pull that is asked meanwhile joins it, and one that was asked before is 
 
   const late = { ...early, unfinished: second.driver.unfinished } as Driver;
   const before = testGateway({ drivers: [late] });
-  const { job } = pullModel(before, callOf(), { model: 'acme/x' });
+  const { job } = await pullModel(before, callOf(), { model: 'acme/x' });
   t.after(startAdopting(before, silent));
   await eventually(() => second.asked.length === 1, 'it is asked');
   await settled();
@@ -131,7 +131,7 @@ test('cancelling ends it for good; a gateway that stops leaves it running', inTi
   const { gateway, jobs } = adopting(t, [driver]);
   await eventually(() => one.followers.length + two.followers.length === 2, 'both are followed');
   const idOf = (model: string) => jobs().find(job => job.model === model)?.id ?? '';
-  gateway.jobs.cancel(idOf('a/one'));
+  await gateway.jobs.cancel(callOf(), idOf('a/one'));
   assert.equal((await jobEnd(gateway, idOf('a/one'))).phase, 'cancelled');
   assert.equal(one.followers[0]?.signal.reason, cancelled);
   await within(gateway.jobs.interrupt(), 'the interruption');

@@ -156,7 +156,11 @@ test('what is not listed may be what a preset would bring, on every face', async
 test('a job has no model before it is listed, also where a preset would bring it', async () => {
   const gateway = testGateway({ drivers: [offering('x', { p: 'acme/p' })] });
   for (const model of ['p', 'two', 'b:1b']) {
-    gateway.jobs.start(callOf(), { type: 'pull', backend: 'x', model, key: model, wire: false }, async () => undefined);
+    await gateway.jobs.start(
+      callOf(),
+      { type: 'pull', backend: 'x', model, key: model, wire: false },
+      async () => undefined,
+    );
   }
   const { data, errors } = await askGraph(gateway, '{ jobs { items { reference model { name } } } }');
   const models = data.jobs.items.map(({ reference, model }: { reference: string; model: { name: string } | null }) => [

@@ -362,7 +362,7 @@ test('the reconciler leaves alone what a job follows', async () => {
     wire: true,
     resource: 'nova-4b',
   } as const;
-  const { job } = world.gateway.jobs.start(call, spec, () => end.promise);
+  const { job } = await world.gateway.jobs.start(call, spec, () => end.promise);
   let passes = 0;
   const known: FakeWiring['known'] = {
     ...wiring.known,

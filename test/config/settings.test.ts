@@ -51,6 +51,7 @@ describe('settings', () => {
         lmstudioApiToken: '',
         ollamaMemoryBudgetGib: '',
         defaultKeepAlive: '5m',
+        jobStore: 'memory',
         jobRetention: 86_400_000,
         kubeconfig: '',
         kubeContext: '',
@@ -232,6 +233,12 @@ describe('what cannot be used', () => {
       [['--job-retention', 'soon'], '--job-retention "soon" is not a duration; write one such as 30s, 10m or 1h30m'],
       [['--job-retention', '-5m'], '--job-retention "-5m" is below zero'],
       [['--job-retention='], '--job-retention "" is not a duration; write one such as 30s, 10m or 1h30m'],
+      [['--job-store', 'redis'], '--job-store "redis" is not one of memory, kubernetes'],
+      [['--job-store', 'kubernetes', '--in-cluster'], '--job-store kubernetes needs --namespace: jobs are kept there'],
+      [
+        ['--job-store', 'kubernetes', '--namespace', 'models'],
+        '--job-store kubernetes needs a cluster: add --kubeconfig or --in-cluster',
+      ],
       [['--verbose=maybe'], '--verbose "maybe" is neither true nor false'],
       [['--log-format', 'xml'], '--log-format "xml" is not one of auto, json, text'],
       [

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Agent, fetch } from 'undici';
 import { createLab, watchTexts } from '../http/lab.ts';
+import { callOf } from '../support/backends.ts';
 import { fakeDriver, hang, testGateway } from '../support/gateway.ts';
 import { jobWhen } from '../support/jobs.ts';
 import {
@@ -174,7 +175,7 @@ test(
       ends.map(end => end.status === 'rejected' && end.reason.cause?.code),
       streams.map(() => 'UND_ERR_BODY_TIMEOUT'),
     );
-    gateway.jobs.cancel(json.job.id);
+    await gateway.jobs.cancel(callOf(), json.job.id);
     await dispatcher.close();
   },
 );

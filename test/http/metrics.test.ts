@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createRegistry } from '../../src/backends/registry.ts';
-import { type Job, type Step, stepNames } from '../../src/domain.ts';
+import { type Step, stepNames } from '../../src/domain.ts';
 import { createHttp } from '../../src/drivers/http.ts';
 import { apiServer, createEdges } from '../../src/http/edges.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
-import { createMemoryStore } from '../../src/jobs/store.ts';
+import { createMemoryStore } from '../../src/jobs/memory.ts';
+import { createJobs } from '../../src/jobs/runner.ts';
 import { createKubernetesClient } from '../../src/kubernetes/client.ts';
 import { configMaps } from '../../src/kubernetes/resource.ts';
 import { createWatches, located } from '../../src/kubernetes/watches.ts';
@@ -15,6 +16,7 @@ import { accessTo } from '../kubernetes/apiLab.ts';
 import { expired, minutes, reset, scriptedServer, seconds } from '../kubernetes/reflectorLab.ts';
 import { mockTime, settled } from '../live/clock.ts';
 import { silent, testGateway } from '../support/gateway.ts';
+import { jobEnd } from '../support/jobs.ts';
 import { openSocket, openStream, startServer } from '../support/server.ts';
 
 /** The series of a metric by their labels, as Prometheus reads them. */
@@ -73,37 +75,26 @@ test('requests to the API server are counted by verb and resource, without names
   });
 });
 
-const jobOf = (bytesCompleted: number, more: Partial<Job> = {}): Job => ({
-  id: 'a',
-  type: 'pull',
-  backend: 'ollama',
-  model: 'qwen3',
-  wire: false,
-  phase: 'running',
-  bytesCompleted,
-  bytesTotal: 100,
-  createdAt: new Date(),
-  requestedBy: undefined,
-  ...more,
-});
-
 test('bytes of jobs are counted as they grow, and not again', async () => {
   const edges = createEdges();
-  const store = edges.counted(createMemoryStore({ retentionMs: 60_000 }));
-  store.put(jobOf(0));
-  store.put(jobOf(40));
-  store.put(jobOf(40));
-  store.put(jobOf(100, { phase: 'succeeded', finishedAt: new Date() }));
-  store.put(jobOf(7, { id: 'b', backend: 'lemonade' }));
-  assert.equal(store.get('a')?.bytesCompleted, 100);
-  assert.deepEqual(await read(edges.registry, 'job_bytes_total'), { 'backend=ollama': 100, 'backend=lemonade': 7 });
+  const jobs = createJobs({ store: createMemoryStore({ retentionMs: 60_000 }), log: silent, onBytes: edges.onBytes });
+  const pulled = async (backend: string, reports: readonly number[]) => {
+    const spec = { type: 'pull', backend, model: 'qwen3', key: 'qwen3', wire: false } as const;
+    const { job } = await jobs.start(callOf(), spec, async (_call, report) => {
+      for (const bytesCompleted of reports) report({ status: 'pulling', bytesCompleted, bytesTotal: 100 });
+      return undefined;
+    });
+    await jobEnd({ jobs }, job.id);
+  };
+  await pulled('ollama', [0, 40, 40, 30, 60]);
+  await pulled('lemonade', [7]);
+  assert.deepEqual(await read(edges.registry, 'job_bytes_total'), { 'backend=ollama': 100, 'backend=lemonade': 100 });
 });
 
 test('what was counted of a backend goes with it; what is counted of the API server stays', async () => {
   const edges = createEdges();
   for (const backend of ['ollama', 'lemonade', apiServer]) edges.requestsTo(backend)('GET /x', 'ok', 1, callOf());
-  const store = edges.counted(createMemoryStore({ retentionMs: 60_000 }));
-  store.put(jobOf(5));
+  edges.onBytes('ollama', 5);
   edges.keepOnly(name => name === 'lemonade');
   assert.deepEqual(Object.keys(await read(edges.registry, 'backend_requests_total')), [
     'backend=lemonade,op=GET /x,outcome=ok',

@@ -4,8 +4,8 @@ import { pino } from 'pino';
 import type { Caller } from '../../src/call.ts';
 import type { Job, ModelConfigRef, PullProgress } from '../../src/domain.ts';
 import { backendError } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/jobs/memory.ts';
 import { createJobs, type JobSpec, percentOf } from '../../src/jobs/runner.ts';
-import { createMemoryStore } from '../../src/jobs/store.ts';
 import { callOf } from '../support/backends.ts';
 import { silent } from '../support/gateway.ts';
 import { jobEnd } from '../support/jobs.ts';
@@ -17,14 +17,14 @@ const spec: JobSpec = { type: 'pull', backend: 'ollama', model: 'a', key: 'a:lat
 function runner(log = silent) {
   const clock = { now: Date.parse('2026-08-22T08:00:00Z') };
   const now = () => clock.now;
-  const jobs = createJobs(createMemoryStore({ retentionMs: 60_000, now }), log, now);
+  const jobs = createJobs({ store: createMemoryStore({ retentionMs: 60_000, now }), log, now });
 
   /** Starts a work that goes on until told to end; it ends by itself when it is aborted, as drivers do. */
-  function start(given: Partial<JobSpec> = {}, call = callOf()) {
+  async function start(given: Partial<JobSpec> = {}, call = callOf()) {
     const end = Promise.withResolvers<ModelConfigRef | undefined>();
     let report: (progress: PullProgress) => void = () => {};
     let signal: AbortSignal | undefined;
-    const { job, created } = jobs.start(call, { ...spec, ...given }, (work, tell) => {
+    const { job, created } = await jobs.start(call, { ...spec, ...given }, (work, tell) => {
       report = tell;
       signal = work.signal;
       work.signal.addEventListener('abort', () => end.reject(backendError('cancelled by the caller')));
@@ -46,7 +46,7 @@ function runner(log = silent) {
 
 test('a job is answered before its work begins, then runs, then has ended', async () => {
   const { clock, start } = runner();
-  const { job, created, now, end, ended } = start({ node: 'n1', preset: 'p' });
+  const { job, created, now, end, ended } = await start({ node: 'n1', preset: 'p' });
   assert.equal(created, true);
   const { id, ...facts } = job;
   assert.match(id, /^[0-9a-f]{16}$/);
@@ -71,27 +71,27 @@ test('a job is answered before its work begins, then runs, then has ended', asyn
 
 test('the same work is joined while it runs, and started anew after its end', async () => {
   const { start } = runner();
-  const first = start();
-  const joined = start({ model: 'a:latest', node: 'other' });
+  const first = await start();
+  const joined = await start({ model: 'a:latest', node: 'other' });
   assert.deepEqual(
     [joined.created, joined.job.id, joined.job.model, joined.job.node],
     [false, first.job.id, 'a', undefined],
   );
   await turn();
-  assert.equal(start().created, false);
+  assert.equal((await start()).created, false);
   for (const other of [{ key: 'b' }, { backend: 'lemonade' }, { type: 'load' } as const]) {
-    assert.equal(start(other).created, true, JSON.stringify(other));
+    assert.equal((await start(other)).created, true, JSON.stringify(other));
   }
   first.end.resolve(undefined);
   await first.ended();
-  const again = start();
+  const again = await start();
   assert.equal(again.created, true);
   assert.notEqual(again.job.id, first.job.id);
 });
 
 test('progress never goes back, and is never more than there is', async () => {
   const { start } = runner();
-  const { report, now, end, ended } = start();
+  const { report, now, end, ended } = await start();
   await turn();
   const seen = (): [string | undefined, number, number, number] => {
     const { status, bytesCompleted, bytesTotal } = now();
@@ -118,7 +118,7 @@ test('progress never goes back, and is never more than there is', async () => {
 
 test('where it goes and what for is what the backend decided, once it says so', async () => {
   const { start } = runner();
-  const { tell, now, end, ended } = start({ node: 'asked' });
+  const { tell, now, end, ended } = await start({ node: 'asked' });
   await turn();
   const seen = () => [now().node, now().preset];
   const progress = { status: 'pulling', bytesCompleted: 0, bytesTotal: 0 };
@@ -153,14 +153,14 @@ test('percent is 100 for what has succeeded and for nothing else', () => {
 
 test('when a job has succeeded everything is there, however little was reported', async () => {
   const { start } = runner();
-  const half = start();
+  const half = await start();
   await turn();
   half.report('pulling', 40, 100);
   half.end.resolve(undefined);
   const { bytesCompleted, bytesTotal } = await half.ended();
   assert.deepEqual([bytesCompleted, bytesTotal], [100, 100]);
 
-  const unknown = start({ key: 'b' });
+  const unknown = await start({ key: 'b' });
   await turn();
   unknown.report('pulling', 40);
   unknown.end.resolve(undefined);
@@ -170,7 +170,7 @@ test('when a job has succeeded everything is there, however little was reported'
 
 test('a job that fails says why, and keeps what it had', async () => {
   const { start } = runner();
-  const { report, end, ended } = start();
+  const { report, end, ended } = await start();
   await turn();
   report('pulling', 40, 100);
   end.reject(backendError('ollama: no space left on device'));
@@ -183,43 +183,45 @@ test('a job that fails says why, and keeps what it had', async () => {
 
 test('cancelling ends the work; the answer may be too early to say so', async () => {
   const { jobs, start, clock } = runner();
-  const { job, signal, ended } = start();
+  const { job, signal, ended } = await start();
   await turn();
-  assert.equal(jobs.cancel(job.id).phase, 'running');
-  assert.equal(signal()?.aborted, true);
+  const asked = jobs.cancel(callOf(), job.id);
   clock.now += 3;
+  assert.equal((await asked).phase, 'running');
+  assert.equal(signal()?.aborted, true);
   const { phase, error, finishedAt } = await ended();
   assert.deepEqual([phase, error, finishedAt], ['cancelled', 'cancelled', new Date(clock.now)]);
-  assert.equal(start().created, true, 'a cancelled pull is not joined');
+  assert.equal((await start()).created, true, 'a cancelled pull is not joined');
 });
 
 test('a job that has ended is not changed by cancelling, an unknown one is refused', async () => {
   const { jobs, start } = runner();
-  const { job, end, ended } = start();
+  const { job, end, ended } = await start();
   end.resolve(undefined);
   const before = await ended();
-  assert.deepEqual(jobs.cancel(job.id), before);
+  assert.deepEqual(await jobs.cancel(callOf(), job.id), before);
   assert.deepEqual(jobs.get(job.id), before);
   for (const id of ['0123456789abcdef', '', ' ', '../x']) {
     const refusal = { code: 'not_found', status: 404, message: `job not found: ${id}` };
     assert.throws(() => jobs.get(id), refusal);
-    assert.throws(() => jobs.cancel(id), refusal);
+    await assert.rejects(jobs.find(callOf(), id), refusal);
+    await assert.rejects(jobs.cancel(callOf(), id), refusal);
   }
 });
 
 test('a job cancelled before its work begins ends as cancelled', async () => {
   const { jobs, start } = runner();
-  const { job, ended } = start();
-  assert.equal(jobs.cancel(job.id).phase, 'pending');
+  const { job, ended } = await start();
+  assert.equal((await jobs.cancel(callOf(), job.id)).phase, 'pending');
   assert.equal((await ended()).phase, 'cancelled');
 });
 
 test('when the process stops, what runs is interrupted and says how to go on', async () => {
   const { jobs, start } = runner();
-  const done = start({ key: 'done' });
+  const done = await start({ key: 'done' });
   done.end.resolve(undefined);
   await done.ended();
-  const running = [start({ key: 'a' }), start({ key: 'b' })];
+  const running = [await start({ key: 'a' }), await start({ key: 'b' })];
   await turn();
   await jobs.interrupt();
   for (const { now } of running) {
@@ -233,14 +235,14 @@ test('who asked is noted where that is known, and a work outlives the request', 
   const { start } = runner();
   const jane: Caller = { name: 'jane@example.com', anonymous: false, scope: 'jane' };
   const gone = new AbortController();
-  const known = start({}, callOf({ caller: jane, signal: gone.signal, timeoutMs: 0 }));
+  const known = await start({}, callOf({ caller: jane, signal: gone.signal, timeoutMs: 0 }));
   assert.equal(known.job.requestedBy, 'jane@example.com');
   await turn();
   gone.abort();
   assert.equal(known.signal()?.aborted, false);
   known.end.resolve(undefined);
   assert.equal((await known.ended()).phase, 'succeeded');
-  assert.equal(start({ key: 'b' }).job.requestedBy, undefined);
+  assert.equal((await start({ key: 'b' })).job.requestedBy, undefined);
 });
 
 test('the log has one line for the beginning and one for the end, by the request that asked', async () => {
@@ -248,13 +250,13 @@ test('the log has one line for the beginning and one for the end, by the request
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const { jobs, start } = runner(log);
   const call = callOf({ requestId: 'request-1' });
-  const good = start({ key: 'good' }, call);
-  const bad = start({ key: 'bad' }, call);
-  const stopped = start({ key: 'stopped' }, call);
+  const good = await start({ key: 'good' }, call);
+  const bad = await start({ key: 'bad' }, call);
+  const stopped = await start({ key: 'stopped' }, call);
   await turn();
   good.end.resolve(undefined);
   bad.end.reject(backendError('ollama: no'));
-  jobs.cancel(stopped.job.id);
+  await jobs.cancel(callOf(), stopped.job.id);
   await Promise.all([good, bad, stopped].map(({ ended }) => ended()));
   const told = lines.map(({ msg, job, requestId, level }) => [msg, job, requestId, level]);
   const about = ({ job }: { job: Job }) =>

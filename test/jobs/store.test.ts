@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Job } from '../../src/domain.ts';
-import { createMemoryStore } from '../../src/jobs/store.ts';
+import { createJobList } from '../../src/jobs/store.ts';
 import { callOf } from '../support/backends.ts';
 
 const hour = 3600_000;
@@ -9,7 +9,7 @@ const hour = 3600_000;
 /** A store on a clock of its own, and jobs of any kind for it. */
 function storeAt(start = Date.parse('2026-08-22T08:00:00Z'), retentionMs = 24 * hour) {
   const clock = { now: start };
-  const store = createMemoryStore({ retentionMs, now: () => clock.now });
+  const store = createJobList({ retentionMs, now: () => clock.now });
   let count = 0;
   const job = (change: Partial<Job> = {}): Job => ({
     id: (++count).toString(16).padStart(16, '0'),

@@ -79,7 +79,7 @@ test('a job names its model once the backend has it, however the request spelled
     ],
   });
   const spec = { type: 'pull', backend: 'ollama', model: 'x', key: 'x', wire: false } as const;
-  const { job } = gateway.jobs.start(callOf(), spec, async () => {});
+  const { job } = await gateway.jobs.start(callOf(), spec, async () => {});
   await jobEnd(gateway, job.id);
   const question = '{ jobs { items { reference model { name jobs { reference } } } } }';
   const before = await askGraph(gateway, question);

@@ -249,7 +249,7 @@ test('a job names what it follows and what came of it', async () => {
   const driver = servingDriver();
   await using server = await serve(driver);
   const { store } = server.server.gateway.jobs;
-  store.put({
+  await store.begin('load', {
     id: '0123456789abcdef',
     backend: 'kserve',
     type: 'load',

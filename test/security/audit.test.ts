@@ -213,7 +213,7 @@ describe('check 28: who did it', () => {
     );
     const { jobs } = testGateway();
     const spec = { type: 'pull', backend: 'ollama', model: 'x', key: 'x', wire: false } as const;
-    assert.equal(jobs.start(call, spec, async () => undefined).job.requestedBy, 'jane@example.com');
+    assert.equal((await jobs.start(call, spec, async () => undefined)).job.requestedBy, 'jane@example.com');
   });
 
   test('the gateway itself, where a read has it wire a model, or the caller where it has only their token', async () => {

@@ -27,7 +27,7 @@ async function pulling(world: Emulated): Promise<Variables> {
   await ending(world);
   const { driver, gateway } = world;
   const spec = { type: 'pull', backend: 'ollama', model: 'slow:1b', key: 'slow:1b', wire: false } as const;
-  const { job } = gateway.jobs.start(callOf(), spec, async (call, report) => {
+  const { job } = await gateway.jobs.start(callOf(), spec, async (call, report) => {
     for await (const progress of driver.pull?.(call, { model: 'slow:1b' }) ?? []) report(progress);
   });
   await jobWhen(gateway, job.id, ({ status }) => status !== undefined);
@@ -42,7 +42,7 @@ async function pullingStill(world: Emulated): Promise<Variables> {
 
 async function ending({ gateway }: Emulated): Promise<undefined> {
   for (const { id } of gateway.jobs.store.list()) {
-    gateway.jobs.cancel(id);
+    await gateway.jobs.cancel(callOf(), id);
     await jobEnd(gateway, id);
   }
 }

@@ -82,7 +82,7 @@ export async function startOnCluster(setup: ClusterSetup = {}): Promise<ClusterG
   };
 }
 
-const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+export const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
 const registered = (kind: BackendKind) => fakeDriver({ kind, name: kind, models: ['a:1b', 'b:1b'] });
 

@@ -18,8 +18,8 @@ import type {
 } from '../../src/domain.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { modelNotFound } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/jobs/memory.ts';
 import { createJobs } from '../../src/jobs/runner.ts';
-import { createMemoryStore } from '../../src/jobs/store.ts';
 import type { Build, Gateway } from '../../src/resolvers/builder.ts';
 import type { WiringTarget } from '../../src/wiring/wiring.ts';
 
@@ -235,7 +235,7 @@ export function testGateway({
   const store = createMemoryStore({ retentionMs: 60_000, ...(now && { now }) });
   return {
     registry: createRegistry(drivers.map(driver => createBackend(driver, origin, log, { known: wiring?.known }))),
-    jobs: createJobs(store, log, now),
+    jobs: createJobs({ store, log, now }),
     defaultKeepAlive: '5m',
     ...(wiring && { wiring }),
     ...(wiringOff && { wiringOff }),

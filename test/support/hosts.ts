@@ -14,8 +14,8 @@ import {
 import { createLemonadeDriver } from '../../src/drivers/lemonade/index.ts';
 import { createLmstudioDriver } from '../../src/drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../../src/drivers/ollama/index.ts';
+import { createMemoryStore } from '../../src/jobs/memory.ts';
 import { createJobs } from '../../src/jobs/runner.ts';
-import { createMemoryStore } from '../../src/jobs/store.ts';
 import type { Gateway } from '../../src/resolvers/builder.ts';
 import { registryOf } from './backends.ts';
 import { silent, testGateway } from './gateway.ts';
@@ -64,7 +64,7 @@ export async function startHosts(options: HostsOptions = {}): Promise<Hosts> {
     createLmstudioDriver({ endpoint: lmstudio.url, pollMs: 5 }),
   ];
   const { lookMs } = options;
-  const jobs = createJobs(createMemoryStore({ retentionMs: 24 * 3_600_000, now }), silent, now);
+  const jobs = createJobs({ store: createMemoryStore({ retentionMs: 24 * 3_600_000, now }), log: silent, now });
   const gateway = { ...testGateway(), jobs, registry: registryOf(drivers, lookMs === undefined ? {} : { lookMs }) };
   return {
     clock,

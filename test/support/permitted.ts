@@ -22,7 +22,7 @@ export function verbsUnused(requests: readonly RecordedRequest[], places: Places
     requests.flatMap(request => rowsOf(request, places).map(row => `${permissions.indexOf(row)} ${request.verb}`)),
   );
   return permissions.flatMap((row, index) =>
-    places[row.scope === 'cluster' ? 'serving' : row.scope] === undefined
+    row.only || places[row.scope === 'cluster' ? 'serving' : row.scope] === undefined
       ? []
       : row.verbs.filter(verb => !used.has(`${index} ${verb}`)).map(verb => `${verb} ${row.resource}`),
   );
@@ -41,9 +41,10 @@ function rowsOf({ verb, resource: named, namespace, name }: RecordedRequest, pla
   });
 }
 
-/** The rights of the table, as an emulated cluster gives them to a user. */
-export const rulesOf = (places: Places): Rule[] =>
-  permissions.flatMap(({ scope, group, resource, verbs, resourceNames }) => {
+/** The rights of the table, as an emulated cluster gives them to a user; those of a setting too, where it is in force. */
+export const rulesOf = (places: Places, setting?: Permission['only']): Rule[] =>
+  permissions.flatMap(({ scope, group, resource, verbs, resourceNames, only }) => {
+    if (only && only !== setting) return [];
     const place = scope === 'cluster' ? undefined : places[scope];
     if (scope !== 'cluster' && place === undefined) return [];
     return [

@@ -1,15 +1,9 @@
 /** What this backend writes on its objects, and knows them by. */
+import { componentLabel, managedByLabel, manager, ownKey } from '../../kubernetes/ownership.ts';
 
-export const managedByLabel = 'app.kubernetes.io/managed-by';
-export const manager = 'model-manager';
-export const componentLabel = 'model-manager.giantswarm.io/component';
 /** Of the cache: the directory that an object's weights are in. */
 export const directoryLabel = 'model-manager.giantswarm.io/model-dir';
 export const presetLabel = 'agent-platform.giantswarm.io/preset';
-
-/** A label or annotation of ours: `model-manager.giantswarm.io/model` has the repository of what an object is about. */
-export const ownKey = <Name extends string>(name: Name) => `model-manager.giantswarm.io/${name}` as const;
-export const modelAnnotation = ownKey('model');
 
 type Component = 'cache-tool' | 'download' | 'cache-index';
 

@@ -1,5 +1,6 @@
 import type { ModelConfigRef } from '../../domain.ts';
 import { hostNameOf } from '../../drivers/address.ts';
+import { managedByLabel, manager, modelAnnotation, ownKey } from '../../kubernetes/ownership.ts';
 import { apiVersionOf, type KubernetesObject, type Resource } from '../../kubernetes/resource.ts';
 import { readinessOf } from './readiness.ts';
 import { isRecord, textOf } from './values.ts';
@@ -20,11 +21,8 @@ export const modelConfigsOf = (version: string): Resource<ModelConfig> => ({
   namespaced: true,
 });
 
-/** What our objects carry. Only what carries `managedBy` with `us` is ever changed or removed. */
-export const managedBy = 'app.kubernetes.io/managed-by';
-export const us = 'model-manager';
-export const backendLabel = 'model-manager.giantswarm.io/backend';
-export const modelAnnotation = 'model-manager.giantswarm.io/model';
+/** Which backend's model an object of ours is about. */
+export const backendLabel = ownKey('backend');
 
 /** A ModelConfig as far as it could be read. */
 export interface Row {
@@ -67,7 +65,8 @@ export function rowOf(object: ModelConfig, resource: Resource<ModelConfig>, name
   };
 }
 
-export const isOurs = ({ metadata }: KubernetesObject) => entryOf(metadata.labels, managedBy) === us;
+/** Only what is ours is ever changed or removed. */
+export const isOurs = ({ metadata }: KubernetesObject) => entryOf(metadata.labels, managedByLabel) === manager;
 
 const entryOf = (map: unknown, key: string) => (isRecord(map) ? textOf(map[key]) : undefined);
 const fieldOf = (part: unknown, field: string) => (isRecord(part) ? textOf(part[field]) : undefined);

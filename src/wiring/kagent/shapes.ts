@@ -1,8 +1,9 @@
 import type { WirableModel } from '../../domain.ts';
 import { invalidRequest } from '../../errors.ts';
+import { managedByLabel, manager, modelAnnotation } from '../../kubernetes/ownership.ts';
 import { apiVersionOf, type Resource, type Secret } from '../../kubernetes/resource.ts';
 import type { ApiKey } from '../wiring.ts';
-import { backendLabel, type ModelConfig, managedBy, modelAnnotation, us } from './modelConfig.ts';
+import { backendLabel, type ModelConfig } from './modelConfig.ts';
 import { placeholderNameOf } from './names.ts';
 
 /** What a ModelConfig of ours says, all of it. */
@@ -69,7 +70,7 @@ export function modelConfigOf(
       ...metadata,
       name,
       namespace,
-      labels: { ...metadata?.labels, [managedBy]: us, [backendLabel]: backend },
+      labels: { ...metadata?.labels, [managedByLabel]: manager, [backendLabel]: backend },
       annotations: { ...metadata?.annotations, [modelAnnotation]: reference },
     },
     spec,
@@ -79,7 +80,7 @@ export function modelConfigOf(
 export const placeholderSecret = (name: string, namespace: string): Secret => ({
   apiVersion: 'v1',
   kind: 'Secret',
-  metadata: { name, namespace, labels: { [managedBy]: us } },
+  metadata: { name, namespace, labels: { [managedByLabel]: manager } },
   type: 'Opaque',
   stringData: { [placeholderKey]: 'placeholder' },
 });

@@ -1,13 +1,14 @@
 /** The Job that downloads a model into the cache. */
 import { invalidRequest, quoted } from '../../../errors.ts';
 import { prefixedLabel } from '../../../kubernetes/names.ts';
+import { modelAnnotation, ownKey } from '../../../kubernetes/ownership.ts';
 import { isRepository, isRevision } from '../hub/reference.ts';
 import { markerFolder } from '../inventory/entry.ts';
 import { cacheRoot } from '../inventory/scripts.ts';
 import { textOf } from '../jobs/fields.ts';
 import type { JobView } from '../jobs/job.ts';
 import { cacheMount, cacheVolume, containerSecurity, placement, podBasics, shellCommand } from '../jobs/podParts.ts';
-import { directoryLabel, modelAnnotation, ownKey, ownLabels } from '../labels.ts';
+import { directoryLabel, ownLabels } from '../labels.ts';
 import type { KserveSettings } from '../settings.ts';
 import { downloadScript, prepareScript, stalledExitCode } from './scripts.ts';
 

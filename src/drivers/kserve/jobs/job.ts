@@ -1,6 +1,7 @@
 /** A Job as this backend looks at it. */
+
+import { componentLabel, managedByLabel, manager } from '../../../kubernetes/ownership.ts';
 import type { KubernetesObject } from '../../../kubernetes/resource.ts';
-import { componentLabel, managedByLabel, manager } from '../labels.ts';
 import { fieldsOf, listOf, textOf } from './fields.ts';
 
 export interface JobView {

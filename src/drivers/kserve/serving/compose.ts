@@ -1,6 +1,8 @@
 /** The LLMInferenceService that serves a preset. */
+
+import { modelAnnotation } from '../../../kubernetes/ownership.ts';
 import { apiVersionOf } from '../../../kubernetes/resource.ts';
-import { directoryLabel, modelAnnotation, ownLabels, presetLabel } from '../labels.ts';
+import { directoryLabel, ownLabels, presetLabel } from '../labels.ts';
 import type { ServingPreset } from '../presets.ts';
 import type { KserveSettings } from '../settings.ts';
 import { podTemplate } from './compose/podTemplate.ts';

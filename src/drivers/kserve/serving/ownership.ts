@@ -1,5 +1,5 @@
 /** Which of the objects that serve models may be taken for the gateway's own, and what each is in words. */
-import { manager } from '../labels.ts';
+import { manager } from '../../../kubernetes/ownership.ts';
 import type { ServedModel } from './served.ts';
 
 /** Made by the gateway, or from a preset as others make it, too. All others are to be seen only. */

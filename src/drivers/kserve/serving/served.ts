@@ -1,10 +1,11 @@
 /** The objects that serve models, as far as models, nodes and the memory they take are concerned. */
 import { z } from 'zod';
 import type { LoadedModel, Model, Target } from '../../../domain.ts';
+import { managedByLabel, modelAnnotation } from '../../../kubernetes/ownership.ts';
 import type { KubernetesObject, Resource } from '../../../kubernetes/resource.ts';
 import { createKept } from '../../../live/kept.ts';
 import { isHubUri, parseReference } from '../hub/reference.ts';
-import { directoryLabel, managedByLabel, modelAnnotation, presetLabel } from '../labels.ts';
+import { directoryLabel, presetLabel } from '../labels.ts';
 import type { Served } from '../nodes/reservations.ts';
 import { detailsOf, onlyPresetServing, type ServingPreset } from '../presets.ts';
 import type { KserveSettings } from '../settings.ts';

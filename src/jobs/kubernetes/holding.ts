@@ -1,0 +1,177 @@
+import type { Logger } from 'pino';
+import { createCall } from '../../call.ts';
+import type { Job } from '../../domain.ts';
+import { GatewayError, messageOf, unlessMissing } from '../../errors.ts';
+import type { KubernetesClient } from '../../kubernetes/client.ts';
+import { type ConfigMap, configMaps, type Lease, leases } from '../../kubernetes/resource.ts';
+import { unlessAborted } from '../../live/source.ts';
+import { type Claim, isFinished, lost } from '../store.ts';
+import { heldBy, leaseName, leaseSeconds, released, renewed } from './lease.ts';
+import { readRecord, recordName, recordOf } from './record.ts';
+import { createWriter } from './writer.ts';
+
+/** Where jobs are kept, and as whom. */
+export interface Place {
+  readonly client: KubernetesClient;
+  readonly namespace: string;
+  /** This process among the replicas. */
+  readonly holder: string;
+  readonly log: Logger;
+}
+
+/** A job that this replica works on. */
+export interface Holding {
+  readonly key: string;
+  /** As it is now, whatever is on record. */
+  readonly job: Job;
+  readonly claim: Claim;
+  /** Has the work stop. */
+  stop(reason: Error): void;
+  /** Resolves when it is on record how it is, or after 5 s. */
+  settled(): Promise<void>;
+  end(): void;
+}
+
+export interface HoldingOptions extends Place {
+  readonly key: string;
+  readonly job: Job;
+  readonly lease: Lease;
+  readonly record: ConfigMap;
+  /** The job has changed, or it is no longer ours. */
+  readonly onChange: (holding: Holding, isOurs: boolean) => void;
+}
+
+/** Progress is on record at most this often, in milliseconds. */
+const recordMs = 3_000;
+/** A Lease is renewed this often, in milliseconds: two renewals may fail before it lapses. */
+const renewMs = (leaseSeconds * 1000) / 3;
+/** A request of this process's own takes no longer, in milliseconds. */
+export const requestMs = 8_000;
+/** What is not on record after this long, in milliseconds, is not waited for when the process stops. */
+const settleMs = 5_000;
+
+/** The call of what a replica does for itself. */
+export const ownCall = (log: Logger) => createCall({ log, timeoutMs: requestMs });
+
+export const isConflict = (error: unknown) => error instanceof GatewayError && error.code === 'conflict';
+
+/**
+ * Holds a job: keeps its Lease, and on record how it is. While the API server is away the work goes on: nobody else can
+ * take it over meanwhile, and whoever comes first afterwards has it.
+ */
+export function hold({ client, namespace, holder, log, key, onChange, ...given }: HoldingOptions): Holding {
+  const stop = new AbortController();
+  const { id } = given.job;
+  let { job, lease, record } = given;
+  let isOver = false;
+  let told: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  const writer = createWriter<Job>({ write, onFailure: failed, intervalMs: recordMs, retryMs: recordMs });
+
+  function failed(error: unknown) {
+    const reason = messageOf(error);
+    if (reason !== told) log.warn({ job: id, error: reason }, 'cannot put a job on record');
+    told = reason;
+  }
+
+  async function write(next: Job) {
+    record = await recorded(next);
+    told = undefined;
+    if (!isFinished(next)) return;
+    end();
+    await client.remove(ownCall(log), leases, leaseName(key), namespace, { uid: lease.metadata.uid });
+  }
+
+  /** Over whatever was written meanwhile, which is a request to stop, or by somebody who has taken it over. */
+  async function recorded(next: Job): Promise<ConfigMap> {
+    const call = ownCall(log);
+    for (;;) {
+      try {
+        return await client.replace(call, configMaps, recordOf({ job: next, key }, namespace, record));
+      } catch (error) {
+        if (!isConflict(error) && !isMissing(error)) throw error;
+        await confirm();
+        if (isOver) throw error;
+        const there = await unlessMissing(client.get(call, configMaps, recordName(id), namespace));
+        if (!there) return client.create(call, configMaps, recordOf({ job: next, key }, namespace));
+        record = there;
+      }
+    }
+  }
+
+  /** Finds out whether it still is ours. */
+  async function confirm() {
+    const call = ownCall(log);
+    const there = await unlessMissing(client.get(call, leases, leaseName(key), namespace));
+    if (!there) lease = await client.create(call, leases, heldBy(holder, key, id, namespace));
+    else if (there.spec?.holderIdentity === holder) lease = there;
+    else {
+      end();
+      stop.abort(lost);
+      onChange(holding, false);
+    }
+  }
+
+  async function renew() {
+    try {
+      lease = await client.replace(ownCall(log), leases, renewed(lease));
+    } catch (error) {
+      if (isConflict(error) || isMissing(error)) await confirm().catch(failed);
+      else failed(error);
+    }
+    if (!isOver) timer = setTimeout(renew, renewMs).unref();
+  }
+
+  function end() {
+    isOver = true;
+    clearTimeout(timer);
+  }
+
+  const settled = () =>
+    // What could not be written was told; who stops waits no longer for it.
+    unlessAborted(writer.settled(), AbortSignal.timeout(settleMs)).catch(() => {});
+
+  const holding: Holding = {
+    key,
+    get job() {
+      return job;
+    },
+    claim: {
+      job,
+      signal: stop.signal,
+      put(next) {
+        if (isOver) return;
+        const isUrgent = next.phase !== job.phase;
+        job = isFinished(next) ? asRead(next) : next;
+        writer.put(job, isUrgent);
+        onChange(holding, true);
+      },
+      async giveBack() {
+        await settled();
+        writer.end();
+        if (isOver) return;
+        end();
+        await client.replace(ownCall(log), leases, released(lease)).catch(failed);
+        onChange(holding, false);
+      },
+    },
+    stop: reason => stop.abort(reason),
+    settled,
+    end() {
+      end();
+      writer.end();
+    },
+  };
+
+  /** As it will be read: then nothing has changed when its record shows. */
+  function asRead(next: Job): Job {
+    const read = readRecord(recordOf({ job: next, key }, namespace));
+    return 'problem' in read ? next : read.job;
+  }
+
+  timer = setTimeout(renew, renewMs).unref();
+  return holding;
+}
+
+const isMissing = (error: unknown) => error instanceof GatewayError && error.code === 'not_found';
