@@ -133,6 +133,13 @@ test('values arrive as the settings that they are named after', { skip }, () => 
   });
 });
 
+test('where jobs are kept is said where it is not the memory', { skip }, () => {
+  assert.equal(settingsOf(examples.replicas as Values).settings.jobStore, 'kubernetes');
+  const { settings, argv } = settingsOf({});
+  assert.equal(settings.jobStore, 'memory');
+  assert.ok(!argv.some(word => word.startsWith('--job-store')));
+});
+
 test('numbers may be texts, as --set-string gives them', { skip }, () => {
   const pod = gatewayPod(render({ replicaCount: '0', observability: { metrics: { enabled: true, port: '9000' } } }));
   assert.deepEqual(containerOf(pod).ports, [

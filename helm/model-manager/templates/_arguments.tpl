@@ -64,6 +64,9 @@
 
 {{- define "model-manager.kubernetesArguments" }}
 - --in-cluster
+{{- if eq .Values.jobStore "kubernetes" }}
+- --job-store=kubernetes
+{{- end }}
 {{- if .Values.kagent.disableWiring }}
 - --disable-wiring
 {{- else }}

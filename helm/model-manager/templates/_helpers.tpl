@@ -65,6 +65,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- .Files.Get "files/gateway.yaml" | fromYaml | toJson -}}
 {{- end -}}
 
+{{/* Says `true` where there are several pods. */}}
+{{- define "model-manager.hasReplicas" -}}
+{{- if gt (int .Values.replicaCount) 1 }}true{{ end -}}
+{{- end -}}
+
 {{/* The Secret with the token for the Hub; empty for none. */}}
 {{- define "model-manager.hubSecret" -}}
 {{- if .Values.kserve.hf.token -}}
