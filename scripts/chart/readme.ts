@@ -29,7 +29,7 @@ helm install model-manager helm/model-manager --namespace agent-platform --set '
 \`\`\`
 
 The folder \`ci\` has values for a laptop, KServe, OAuth, work as the caller, muster behind a Gateway, agents of the cache,
-and several replicas.
+several replicas, and a demo.
 
 - **A value that is not in the tables fails the installation**, and so does one that contradicts another; the sentence says what to
   do. What is below \`global\` is left alone.

@@ -31,6 +31,26 @@ const contradictions: readonly (readonly [Values, string])[] = [
     'jobStore is kubernetes, but oauth.downstream.enabled is true: jobs outlive the tokens of who asked; set jobStore to memory.',
   ],
   [
+    { demo: { enabled: true }, backend: 'ollama' },
+    'demo.enabled is true, but backend or backends is given: the demo has its own; leave both empty, or switch demo.enabled off.',
+  ],
+  [
+    { demo: { enabled: true }, oauth },
+    'demo.enabled is true, but oauth.enabled is, too: whoever pulls and loads models in the demo is made up and has no token; switch one of them off.',
+  ],
+  [
+    { demo: { enabled: true }, jobStore: 'kubernetes' },
+    'demo.enabled is true, but jobStore is kubernetes: the cluster of the demo ends with its pod; set jobStore to memory.',
+  ],
+  [
+    { demo: { enabled: true }, kserve: { cache: { claim: 'c' }, inventory: { mode: 'daemonset' } } },
+    'demo.enabled is true, but kserve.inventory.mode is daemonset: the demo has agents of its own; set it to pod.',
+  ],
+  [
+    { demo: { enabled: true }, replicaCount: 2 },
+    'replicaCount is 2, but demo.enabled is true: each pod would have a world of its own; set replicaCount to 1.',
+  ],
+  [
     { kubernetes: { enabled: false }, backends: ['kserve'] },
     'kubernetes.enabled is false, but kserve is to be served: it is in the cluster; switch kubernetes.enabled on.',
   ],

@@ -116,6 +116,7 @@ test('nothing is granted where nothing is to be', { skip }, () => {
   assert.deepEqual(grantsOf(render({ backends: ['kserve'], rbac: { create: false } })), []);
   assert.deepEqual(grantsOf(render({ ...examples.replicas, rbac: { create: false } })), []);
   assert.deepEqual(grantsOf(render(examples['hosts-alone'])), []);
+  assert.deepEqual(grantsOf(render(examples.demo)), []);
 });
 
 test('every role is bound to the account of the gateway, and to nobody else', { skip }, () => {
