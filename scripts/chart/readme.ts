@@ -20,7 +20,7 @@ const introduction = `<!-- Made from values.yaml by \`npm run chart\`. -->
 
 # model-manager
 
-Installs the gateway in a cluster: one pod, its Service, an account with the rights that it needs and no others, and what the
+Installs the gateway in a cluster: a pod or several, their Service, an account with the rights that it needs and no others, and what the
 platform around it wants to be told of it.
 
 \`\`\`sh
@@ -28,12 +28,15 @@ helm install model-manager helm/model-manager --namespace agent-platform --set '
   --set ollama.endpoint=http://gpu-box:11434
 \`\`\`
 
-The folder \`ci\` has values for a laptop, KServe, OAuth, work as the caller, muster behind a Gateway, and agents of the cache.
+The folder \`ci\` has values for a laptop, KServe, OAuth, work as the caller, muster behind a Gateway, agents of the cache,
+several replicas, and a demo.
 
 - **A value that is not in the tables fails the installation**, and so does one that contradicts another; the sentence says what to
   do. What is below \`global\` is left alone.
-- **One pod.** Jobs are in the memory of the process. An upgrade stops the old pod before it starts the new one; downloads on KServe
+- **One pod**, for jobs are in the memory of the process. An upgrade stops the old pod before it starts the new one; downloads on KServe
   go on meanwhile and are followed again.
+- **Or several**, with \`jobStore: kubernetes\`: jobs are objects in the namespace of the release then, pods are upgraded one after the
+  other, are on different nodes where that can be, and have a PodDisruptionBudget.
 - **Rights** come from the table that the program itself has of what it does at the API server (\`files/gateway.yaml\`): no wildcards,
   Secrets in the namespace of kagent only, and the one with the token for the Hub by its name. With \`oauth.downstream.enabled\` the
   account may read the documents of backends in its own namespace, and nothing else.

@@ -37,6 +37,7 @@ export interface PodSpec {
   readonly hostPID?: boolean;
   readonly hostIPC?: boolean;
   readonly securityContext: Readonly<Record<string, unknown>>;
+  readonly topologySpreadConstraints?: readonly Readonly<Record<string, unknown>>[];
   readonly containers: readonly Container[];
   readonly volumes: readonly Readonly<Record<string, unknown>>[];
 }

@@ -5,6 +5,7 @@ import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitorin
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
 import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
 import { chart, examples, type Manifest, namespace, ofKind, render, run, skip } from './helm.ts';
@@ -18,6 +19,7 @@ const models = {
   Deployment,
   HTTPRoute,
   NetworkPolicy,
+  PodDisruptionBudget,
   PrometheusRule,
   Role,
   RoleBinding,

@@ -217,6 +217,13 @@ test('what is said after an installation: how to reach it, its mode, and a warni
   assert.doesNotMatch(muster, /WARNING/);
   assert.match(notes(examples.downstream as Values), /^Mode: people sign in, .* as they themselves\.$/m);
   assert.match(notes(examples['hosts-alone'] as Values), /works without Kubernetes/);
+  assert.match(notes(examples.replicas as Values), /^Jobs are kept in the namespace agent-platform, .* 3 now\.$/m);
+  assert.doesNotMatch(plain, /^Jobs are kept/m);
+  const madeUp = notes({ demo: { enabled: true } });
+  assert.match(madeUp, /serves a made-up world\./);
+  assert.match(madeUp, /^Mode: a demo\. .*\nWARNING: nobody has to sign in\..* real hosts as well/m);
+  assert.doesNotMatch(madeUp, /anonymous|works without Kubernetes/);
+  assert.doesNotMatch(notes(examples.demo as Values), /WARNING/);
   assert.match(
     notes({ httpRoute: { enabled: true, parentRefs: [{ name: 'public' }] } }),
     /the HTTPRoute lets everybody in/,

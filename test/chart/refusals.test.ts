@@ -16,7 +16,39 @@ const contradictions: readonly (readonly [Values, string])[] = [
   [{ backends: ['ollama', 'kserve', 'ollama'] }, 'backends is ollama, kserve, ollama: name each backend once.'],
   [
     { replicaCount: 2 },
-    'replicaCount is 2: jobs are in the memory of the process, so there can be one only; set it to 1.',
+    'replicaCount is 2, but jobStore is memory: each pod would know its own jobs only; set replicaCount to 1, or jobStore to kubernetes.',
+  ],
+  [
+    { replicaCount: 2, kubernetes: { enabled: false } },
+    'replicaCount is 2, but jobs can only be shared with kubernetes.enabled, and without oauth.downstream.enabled: set replicaCount to 1.',
+  ],
+  [
+    { jobStore: 'kubernetes', kubernetes: { enabled: false } },
+    'jobStore is kubernetes, but kubernetes.enabled is false: there is no cluster to keep jobs in; set jobStore to memory, or switch kubernetes.enabled on.',
+  ],
+  [
+    { jobStore: 'kubernetes', oauth: { ...oauth, downstream: { enabled: true } } },
+    'jobStore is kubernetes, but oauth.downstream.enabled is true: jobs outlive the tokens of who asked; set jobStore to memory.',
+  ],
+  [
+    { demo: { enabled: true }, backend: 'ollama' },
+    'demo.enabled is true, but backend or backends is given: the demo has its own; leave both empty, or switch demo.enabled off.',
+  ],
+  [
+    { demo: { enabled: true }, oauth },
+    'demo.enabled is true, but oauth.enabled is, too: whoever pulls and loads models in the demo is made up and has no token; switch one of them off.',
+  ],
+  [
+    { demo: { enabled: true }, jobStore: 'kubernetes' },
+    'demo.enabled is true, but jobStore is kubernetes: the cluster of the demo ends with its pod; set jobStore to memory.',
+  ],
+  [
+    { demo: { enabled: true }, kserve: { cache: { claim: 'c' }, inventory: { mode: 'daemonset' } } },
+    'demo.enabled is true, but kserve.inventory.mode is daemonset: the demo has agents of its own; set it to pod.',
+  ],
+  [
+    { demo: { enabled: true }, replicaCount: 2 },
+    'replicaCount is 2, but demo.enabled is true: each pod would have a world of its own; set replicaCount to 1.',
   ],
   [
     { kubernetes: { enabled: false }, backends: ['kserve'] },
@@ -127,6 +159,21 @@ test('all that is wrong is said at once', { skip }, () => {
   assert.equal(text.split('\n- ').length - 1, 3);
 });
 
+test('what a refusal advises is taken', { skip }, () => {
+  const working = { oauth: { ...oauth, downstream: { enabled: true } } };
+  assert.match(refusal({ ...working, replicaCount: 2 }), /set replicaCount to 1\.\n/);
+  assert.equal(refusal({ ...working, replicaCount: 2, jobStore: 'kubernetes' }).split('\n- ').length - 1, 2);
+  for (const values of [
+    { ...working, replicaCount: 1, jobStore: 'memory' },
+    { replicaCount: 2, jobStore: 'kubernetes' },
+    { replicaCount: 1, jobStore: 'kubernetes' },
+    { replicaCount: 2, jobStore: 'kubernetes', oauth },
+    { replicaCount: 2, jobStore: 'kubernetes', rbac: { create: false }, serviceAccount: { create: false } },
+  ]) {
+    assert.ok(render(values).length > 0);
+  }
+});
+
 test('every sentence of the chart is among these', () => {
   const words = readChart('templates/_check.tpl').match(/append \$problems/g) ?? [];
   const heads = new Set(contradictions.map(([, sentence]) => sentence.replaceAll(/"[^"]*"|\b(vllm|olama|\d+)\b/g, '')));
@@ -156,6 +203,7 @@ test('values of the wrong kind fail with their place', { skip }, () => {
     [{ mcp: { path: 'mcp' } }, /\/mcp\/path/],
     [{ ollama: { endpoint: 'gpu-box:11434' } }, /\/ollama\/endpoint/],
     [{ replicaCount: 'two' }, /\/replicaCount/],
+    [{ jobStore: 'redis' }, /\/jobStore/],
     [{ kserve: { inventory: { mode: 'job' } } }, /\/kserve\/inventory\/mode/],
     [{ oauth: { provider: 'github' } }, /\/oauth\/provider/],
     [{ networkPolicy: { egressCIDRs: ['10.0.0.1'] } }, /\/networkPolicy\/egressCIDRs/],

@@ -36,12 +36,17 @@ const line = (
 
 type Namespaces = Partial<Record<Permission['scope'], readonly string[]>>;
 
-/** What the program's own table asks for in these namespaces, by scope; `names` takes the place of names that values give. */
+/**
+ * What the program's own table asks for in these namespaces, by scope; `names` takes the place of names that values give. Rows
+ * that need a setting are there with that setting only.
+ */
 const asked = (
   namespaces: Namespaces,
   names: (row: Permission) => readonly string[] | undefined = row => row.resourceNames,
+  setting?: Permission['only'],
 ) =>
   permissions
+    .filter(({ only }) => only === undefined || only === setting)
     .flatMap(row => {
       const places = row.scope === 'cluster' ? [undefined] : (namespaces[row.scope] ?? []);
       return places.flatMap(place => row.verbs.map(verb => line(place, verb, row.group, row.resource, names(row))));
@@ -93,9 +98,25 @@ test('with hosts only, rights are those on documents and in kagent', { skip }, (
   assert.deepEqual(grantsOf(render({ kagent: { disableWiring: true } })), withoutCluster(asked({ own: [namespace] })));
 });
 
+test('with jobs in the cluster, rights on their objects come on top, in the namespace of the release', { skip }, () => {
+  const namespaces = { own: [namespace], kagent: ['kagent'] };
+  const table = withoutCluster(asked(namespaces, row => row.resourceNames, 'job-store=kubernetes'));
+  assert.deepEqual(grantsOf(render(examples.replicas)), table);
+  assert.deepEqual(grantsOf(render({ ...examples.replicas, replicaCount: 1 })), table);
+  const more = table.filter(grant => grant.includes('leases') || / (update|delete) \/configmaps$/.test(grant));
+  assert.equal(more.length, 8);
+  const fewer = grantsOf(render(examples.hosts));
+  assert.deepEqual(
+    more.filter(grant => fewer.includes(grant)),
+    [],
+  );
+});
+
 test('nothing is granted where nothing is to be', { skip }, () => {
   assert.deepEqual(grantsOf(render({ backends: ['kserve'], rbac: { create: false } })), []);
+  assert.deepEqual(grantsOf(render({ ...examples.replicas, rbac: { create: false } })), []);
   assert.deepEqual(grantsOf(render(examples['hosts-alone'])), []);
+  assert.deepEqual(grantsOf(render(examples.demo)), []);
 });
 
 test('every role is bound to the account of the gateway, and to nobody else', { skip }, () => {

@@ -34,7 +34,8 @@ test('check 53: pods are nobody special, write nowhere, and have a token of thei
     }
   }
   const mounts = (values: Values) => gatewayPod(render(values)).automountServiceAccountToken;
-  assert.deepEqual([mounts({}), mounts({ kubernetes: { enabled: false } })], [true, false]);
+  const off = { enabled: false };
+  assert.deepEqual([{}, { kubernetes: off }, { demo: { enabled: true } }].map(mounts), [true, false, false]);
   const [, agent] = podsOf(render(examples['cache-agents'] as Values));
   assert.equal(agent?.automountServiceAccountToken, false);
   const [account] = ofKind<{ automountServiceAccountToken: boolean }>(render(), 'ServiceAccount');
@@ -86,6 +87,8 @@ test('check 55: in come listed namespaces, out goes what is needed', { skip }, (
   ]);
   const [hosts] = policiesOf({ ...enabled, kubernetes: { enabled: false } });
   assert.deepEqual(hosts?.spec.egress, [dns]);
+  const [demo] = policiesOf({ ...enabled, demo: { enabled: true } });
+  assert.deepEqual(demo?.spec.egress, [dns]);
   const [narrow] = policiesOf({
     networkPolicy: { ...enabled.networkPolicy, allowKubeAPI: false, egressCIDRs: ['10.1.2.3/32'] },
   });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { buildableKinds } from '../../src/backends/drivers.ts';
+import { settingsFor } from '../../src/commands/demo.ts';
 import { cacheAgentSettings } from '../../src/config/cacheAgent.ts';
 import { parseCacheAgent, parseServe } from '../../src/config/parse.ts';
+import { parseDemo } from '../../src/config/recording.ts';
 import { allSettings, type Setting } from '../../src/config/settings.ts';
+import type { World } from '../../src/demo/world.ts';
 import { type Container, containerOf, examples, gatewayPod, podsOf, render, skip, type Values } from './helm.ts';
 
 /** The environment of a container; what comes from elsewhere is the name of where. */
@@ -23,7 +26,9 @@ function settingsOf(values: Values) {
   return { settings, warnings, argv };
 }
 
-for (const [name, values] of Object.entries({ defaults: {}, ...examples })) {
+const { demo, ...served } = examples;
+
+for (const [name, values] of Object.entries({ defaults: {}, ...served })) {
   test(`the gateway starts with ${name}`, { skip }, () => {
     const { argv, warnings } = settingsOf(values);
     const known = allSettings.map(({ flag }) => flag);
@@ -41,7 +46,51 @@ for (const [name, values] of Object.entries({ defaults: {}, ...examples })) {
       [],
     );
   });
+}
 
+/** What the settings of a demo say of its world. */
+const world = {
+  urls: { ollama: 'http://127.0.0.1:1', lemonade: 'http://127.0.0.1:2', lmstudio: 'http://127.0.0.1:3' },
+  hub: { url: 'http://127.0.0.1:4' },
+  serving: { discoveryNamespace: 'platform', tokenSecret: 'hub' },
+  namespace: 'demo',
+  kagentNamespace: 'kagent',
+} as World;
+
+test('the demo starts, where the probes find it, with the settings that are not of a backend or cluster', {
+  skip,
+}, () => {
+  const more: Values = {
+    graphql: { graphiql: false, introspection: true },
+    mcp: { path: '/tools' },
+    networkPolicy: { enabled: false },
+    observability: { metrics: { enabled: true } },
+    ollama: { memoryBudgetGiB: 12, agentHost: 'http://elsewhere' },
+    kserve: { hf: { token: 'hf_a' } },
+    extraArgs: ['--job-retention=48h'],
+  };
+  const manifests = render({ ...demo, ...more });
+  const { args, ports } = containerOf(gatewayPod(manifests));
+  assert.equal(args[0], 'demo');
+  const { rest, replay } = parseDemo(args.slice(1));
+  assert.equal(replay, undefined);
+  const settings = settingsFor(world, rest);
+  assert.deepEqual(settings.listen, { host: undefined, port: 8080 });
+  assert.deepEqual(settings.metricsListen, { host: undefined, port: 9464 });
+  assert.deepEqual(
+    ports.map(({ containerPort }) => containerPort),
+    [8080, 9464],
+  );
+  assert.deepEqual([settings.graphiql, settings.introspection, settings.mcpPath], [false, true, '/tools']);
+  assert.equal(settings.jobRetention, 48 * 3_600_000);
+  assert.deepEqual([settings.inCluster, settings.ollamaMemoryBudgetGib], [false, '']);
+  assert.deepEqual(
+    manifests.filter(({ kind }) => kind === 'Secret'),
+    [],
+  );
+});
+
+for (const [name, values] of Object.entries({ defaults: {}, ...examples })) {
   test(`every variable of ${name} means something`, { skip }, () => {
     const ofProgram = [...allSettings, ...Object.values<Setting>(cacheAgentSettings)].flatMap(each => each.variables);
     for (const pod of podsOf(render(values))) {
@@ -131,6 +180,13 @@ test('values arrive as the settings that they are named after', { skip }, () => 
     readyTimeout: 10_800_000,
     scaleUpTimeout: 0,
   });
+});
+
+test('where jobs are kept is said where it is not the memory', { skip }, () => {
+  assert.equal(settingsOf(examples.replicas as Values).settings.jobStore, 'kubernetes');
+  const { settings, argv } = settingsOf({});
+  assert.equal(settings.jobStore, 'memory');
+  assert.ok(!argv.some(word => word.startsWith('--job-store')));
 });
 
 test('numbers may be texts, as --set-string gives them', { skip }, () => {

@@ -45,6 +45,17 @@ for (const [name, before] of Object.entries(released('objects.yaml') as Readonly
   });
 }
 
+for (const [change, from, to] of [
+  ['jobs go from memory to the cluster', {}, { jobStore: 'kubernetes' }],
+  ['one pod becomes two', { jobStore: 'kubernetes' }, { jobStore: 'kubernetes', replicaCount: 2 }],
+  ['both happen at once', {}, { jobStore: 'kubernetes', replicaCount: 2 }],
+] as const) {
+  test(`where ${change}, nothing changes that cannot be changed, there and back`, { skip }, () => {
+    const [before, after] = [fixedParts(render(from)), fixedParts(render(to))];
+    assert.deepEqual(Object.fromEntries(Object.keys(before).map(id => [id, after[id]])), before);
+  });
+}
+
 test('every example of the last release is there', () => {
   const gone = Object.keys(released('objects.yaml')).filter(name => name !== 'defaults' && !(name in examples));
   assert.deepEqual(gone, []);

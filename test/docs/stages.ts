@@ -95,6 +95,7 @@ const chartKinds = [
   ['monitoring.coreos.com', 'v1', 'servicemonitors', 'ServiceMonitor'],
   ['monitoring.coreos.com', 'v1', 'prometheusrules', 'PrometheusRule'],
   ['muster.giantswarm.io', 'v1alpha1', 'mcpservers', 'MCPServer'],
+  ['policy', 'v1', 'poddisruptionbudgets', 'PodDisruptionBudget'],
 ].map(([group, version, plural, kind]) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

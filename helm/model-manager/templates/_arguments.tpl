@@ -16,7 +16,7 @@
 {{/* What the gateway is started with. */}}
 {{- define "model-manager.arguments" -}}
 {{- $backends := include "model-manager.backends" . | fromJsonArray -}}
-- serve
+- {{ ternary "demo" "serve" .Values.demo.enabled }}
 - --listen=:8080
 {{- with .Values.observability.metrics }}
 {{- if .enabled }}
@@ -28,7 +28,7 @@
 {{- include "model-manager.flag" (list "ollama-endpoint" .Values.ollama.endpoint) }}
 {{- include "model-manager.flag" (list "ollama-agent-host" .Values.ollama.agentHost) }}
 {{- end }}
-{{- if ne (toString .Values.ollama.memoryBudgetGiB) "0" }}
+{{- if and (ne (toString .Values.ollama.memoryBudgetGiB) "0") (not .Values.demo.enabled) }}
 {{- include "model-manager.flag" (list "ollama-memory-budget-gib" .Values.ollama.memoryBudgetGiB) }}
 {{- end }}
 {{- if has "lemonade" $backends }}
@@ -39,7 +39,7 @@
 {{- include "model-manager.flag" (list "lmstudio-endpoint" .Values.lmstudio.endpoint) }}
 {{- include "model-manager.flag" (list "lmstudio-agent-host" .Values.lmstudio.agentHost) }}
 {{- end }}
-{{- if .Values.kubernetes.enabled }}
+{{- if include "model-manager.usesKubernetes" . }}
 {{- include "model-manager.kubernetesArguments" . }}
 {{- include "model-manager.kserveArguments" . }}
 {{- end }}
@@ -64,6 +64,9 @@
 
 {{- define "model-manager.kubernetesArguments" }}
 - --in-cluster
+{{- if eq .Values.jobStore "kubernetes" }}
+- --job-store=kubernetes
+{{- end }}
 {{- if .Values.kagent.disableWiring }}
 - --disable-wiring
 {{- else }}

@@ -2,6 +2,8 @@
 {{- define "model-manager.check" -}}
 {{- $problems := concat
   (include "model-manager.backendProblems" . | fromJsonArray)
+  (include "model-manager.demoProblems" . | fromJsonArray)
+  (include "model-manager.replicaProblems" . | fromJsonArray)
   (include "model-manager.kubernetesProblems" . | fromJsonArray)
   (ternary (include "model-manager.oauthProblems" . | fromJsonArray) list .Values.oauth.enabled)
   (include "model-manager.platformProblems" . | fromJsonArray)
@@ -25,8 +27,47 @@
 {{- if ne (len (uniq .Values.backends)) (len .Values.backends) -}}
 {{- $problems = append $problems (printf "backends is %s: name each backend once." (join ", " .Values.backends)) -}}
 {{- end -}}
-{{- if gt (int .Values.replicaCount) 1 -}}
-{{- $problems = append $problems (printf "replicaCount is %d: jobs are in the memory of the process, so there can be one only; set it to 1." (int .Values.replicaCount)) -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{- define "model-manager.demoProblems" -}}
+{{- $problems := list -}}
+{{- if .Values.demo.enabled -}}
+{{- if or .Values.backend .Values.backends -}}
+{{- $problems = append $problems "demo.enabled is true, but backend or backends is given: the demo has its own; leave both empty, or switch demo.enabled off." -}}
+{{- end -}}
+{{- if .Values.oauth.enabled -}}
+{{- $problems = append $problems "demo.enabled is true, but oauth.enabled is, too: whoever pulls and loads models in the demo is made up and has no token; switch one of them off." -}}
+{{- end -}}
+{{- if eq .Values.jobStore "kubernetes" -}}
+{{- $problems = append $problems "demo.enabled is true, but jobStore is kubernetes: the cluster of the demo ends with its pod; set jobStore to memory." -}}
+{{- end -}}
+{{- if eq .Values.kserve.inventory.mode "daemonset" -}}
+{{- $problems = append $problems "demo.enabled is true, but kserve.inventory.mode is daemonset: the demo has agents of its own; set it to pod." -}}
+{{- end -}}
+{{- if include "model-manager.hasReplicas" . -}}
+{{- $problems = append $problems (printf "replicaCount is %d, but demo.enabled is true: each pod would have a world of its own; set replicaCount to 1." (int .Values.replicaCount)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{- define "model-manager.replicaProblems" -}}
+{{- $problems := list -}}
+{{- $store := .Values.jobStore -}}
+{{- $downstream := .Values.oauth.downstream.enabled -}}
+{{- if and (eq $store "kubernetes") (not .Values.kubernetes.enabled) -}}
+{{- $problems = append $problems "jobStore is kubernetes, but kubernetes.enabled is false: there is no cluster to keep jobs in; set jobStore to memory, or switch kubernetes.enabled on." -}}
+{{- end -}}
+{{- if and (eq $store "kubernetes") $downstream -}}
+{{- $problems = append $problems "jobStore is kubernetes, but oauth.downstream.enabled is true: jobs outlive the tokens of who asked; set jobStore to memory." -}}
+{{- end -}}
+{{- if and (include "model-manager.hasReplicas" .) (not .Values.demo.enabled) -}}
+{{- if or $downstream (not .Values.kubernetes.enabled) -}}
+{{- $problems = append $problems (printf "replicaCount is %d, but jobs can only be shared with kubernetes.enabled, and without oauth.downstream.enabled: set replicaCount to 1." (int .Values.replicaCount)) -}}
+{{- else if eq $store "memory" -}}
+{{- $problems = append $problems (printf "replicaCount is %d, but jobStore is memory: each pod would know its own jobs only; set replicaCount to 1, or jobStore to kubernetes." (int .Values.replicaCount)) -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $problems -}}
 {{- end -}}

@@ -65,6 +65,16 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- .Files.Get "files/gateway.yaml" | fromYaml | toJson -}}
 {{- end -}}
 
+{{/* Says `true` where the gateway works with the cluster that it is in; that of a demo is made up. */}}
+{{- define "model-manager.usesKubernetes" -}}
+{{- if and .Values.kubernetes.enabled (not .Values.demo.enabled) }}true{{ end -}}
+{{- end -}}
+
+{{/* Says `true` where there are several pods. */}}
+{{- define "model-manager.hasReplicas" -}}
+{{- if gt (int .Values.replicaCount) 1 }}true{{ end -}}
+{{- end -}}
+
 {{/* The Secret with the token for the Hub; empty for none. */}}
 {{- define "model-manager.hubSecret" -}}
 {{- if .Values.kserve.hf.token -}}
