@@ -34,6 +34,8 @@ import { openTraces } from './traces.ts';
 export interface Served {
   /** Root URL, by a name of this machine. */
   readonly url: string;
+  /** Is not ready from now on, and serves as before: whoever sends requests here has time to send them elsewhere. */
+  drain(): void;
   /** Tells subscribers how their jobs ended, finishes what is under way, and stops. */
   stop(): Promise<void>;
 }
@@ -158,6 +160,7 @@ export async function serve(
 
   return {
     url,
+    drain: server.drain,
     async stop() {
       for (const stop of stops) stop();
       stopFollowing();
