@@ -13,8 +13,9 @@ import { oauthOf } from '../config/oauth.ts';
 import type { ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { others } from '../drivers/http.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
-import { apiServer, createEdges } from '../http/edges.ts';
+import { createEdges } from '../http/edges.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -64,7 +65,7 @@ export async function serve(
   const build = readBuild(env);
   const traces = await openTraces(env, build.version, log);
   const requestsTo = told(edges?.requestsTo, traces && tracedRequestsTo);
-  const hooks = { onRequest: requestsTo?.(apiServer), onRestart: edges?.onWatchRestart };
+  const hooks = { onRequest: requestsTo?.(others.apiServer), onRestart: edges?.onWatchRestart };
   const connected = access ? connectTo(access, settings, log, hooks) : await connect(settings, log, env, hooks);
   const oauth = oauthOf(settings.oauth);
   const asCaller = oauth?.downstream ?? false;
@@ -75,6 +76,7 @@ export async function serve(
     log,
     caller,
     requestsTo,
+    onRestart: hooks.onRestart,
     onServed: edges?.onServed,
   });
 
