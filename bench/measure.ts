@@ -41,7 +41,7 @@ export async function compare(ours: Measure, reference: Measure, rounds: number)
 
 export const median = (values: readonly number[]) => quantile(values, 0.5);
 
-const spread = (values: readonly number[]): Spread => ({
+export const spread = (values: readonly number[]): Spread => ({
   median: median(values),
   low: quantile(values, 0.25),
   high: quantile(values, 0.75),

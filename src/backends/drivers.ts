@@ -10,7 +10,7 @@ import { createLmstudioDriver } from '../drivers/lmstudio/index.ts';
 import { createOllamaDriver } from '../drivers/ollama/index.ts';
 import { quoted } from '../errors.ts';
 import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
-import { createWatches, type Watches } from '../kubernetes/watches.ts';
+import { createWatches, type Watches, type WatchesOptions } from '../kubernetes/watches.ts';
 import type { BackendSpec } from './documents/document.ts';
 
 /** An API server, and what is seen there. */
@@ -28,6 +28,8 @@ export interface Surroundings {
   readonly caller?: Caller | undefined;
   /** The hook for the requests to a backend, by its name; absent when nobody counts. */
   readonly requestsTo?: ((backend: string) => OnRequest) | undefined;
+  /** Told of each watch at a remote target that is begun anew. */
+  readonly onRestart?: WatchesOptions['onRestart'];
   /** Told the steps of each served model that becomes ready, once. */
   readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
 }
@@ -54,17 +56,20 @@ type RemoteTarget = NonNullable<BackendSpec['kserve']>['target'];
 const remotes = new WeakMap<RemoteTarget, Cluster>();
 
 /** A cluster that is worked with as its callers only: the gateway itself is nobody there. */
-function remoteCluster(target: RemoteTarget, log: Logger): Cluster {
+function remoteCluster(target: RemoteTarget, { log, requestsTo, onRestart }: Surroundings): Cluster {
   const known = remotes.get(target);
   if (known) return known;
   const { apiServer = '', caBundle: ca } = target;
-  const client = createKubernetesClient({
-    server: apiServer.replace(/\/+$/, ''),
-    trust: () => Promise.resolve({ ca }),
-    identity: () => Promise.reject(new Error('the gateway has none at a remote target')),
-    refused() {},
-  });
-  const cluster = { client, watches: createWatches({ client, log }) };
+  const client = createKubernetesClient(
+    {
+      server: apiServer.replace(/\/+$/, ''),
+      trust: () => Promise.resolve({ ca }),
+      identity: () => Promise.reject(new Error('the gateway has none at a remote target')),
+      refused() {},
+    },
+    requestsTo?.('kserve'),
+  );
+  const cluster = { client, watches: createWatches({ client, log, onRestart }) };
   remotes.set(target, cluster);
   return cluster;
 }
@@ -110,17 +115,18 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
   },
   kserve: {
     inCluster: true,
-    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller, onServed }) {
+    create({ kserve: flags, namespace: ownNamespace }, { kubernetes, log, caller, requestsTo, onServed }) {
       if (!kubernetes) {
         throw new ConfigError(['the backend kserve needs a cluster: name one with --kubeconfig, or give --in-cluster']);
       }
-      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log, caller, onServed });
+      return createKserveDriver({ ...kubernetes, flags, ownNamespace, log, caller, requestsTo, onServed });
     },
     register(
       { kserve: registered },
       { kserve: flags, namespace: ownNamespace, oauth: { downstreamApiServers } },
-      { kubernetes, log, caller, onServed },
+      surroundings,
     ) {
+      const { kubernetes, log, caller, requestsTo, onServed } = surroundings;
       if (!registered) throw new Error('build kserve backend: its document has no spec.kserve');
       if (!kubernetes) throw new Error('build kserve backend: there is no Kubernetes');
       const { cluster, organization } = registered.target;
@@ -142,13 +148,14 @@ const driverKinds: Partial<Record<BackendKind, DriverKind>> = {
         );
       }
       return createKserveDriver({
-        ...(isLocal ? kubernetes : remoteCluster(registered.target, log)),
+        ...(isLocal ? kubernetes : remoteCluster(registered.target, surroundings)),
         flags,
         registered,
         target: { cluster, organization },
         ownNamespace,
         log,
         caller,
+        requestsTo,
         onServed,
       });
     },

@@ -1,13 +1,23 @@
+import { setTimeout as after } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { ConfigError } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 
 /** Something that runs until it is told to stop. */
 interface Stoppable {
+  /** Says that it will be told to stop soon, to whoever sends it requests, and goes on; absent where nobody asks. */
+  drain?(): void;
   stop(): Promise<void>;
 }
 
-/** Stops on SIGTERM or SIGINT, on the second one at once. What nobody caught is logged and ends the process. */
+/** How long a cluster may go on to send requests to a pod that it ends, in milliseconds. */
+const drainMs = 5_000;
+
+/**
+ * Stops on SIGTERM or SIGINT, on the second one at once. SIGTERM is how clusters end a pod: what serves is not ready any more,
+ * and serves for five seconds until everybody knows. A person at a terminal sends SIGINT, and does not wait. What nobody
+ * caught is logged and ends the process.
+ */
 export async function runUntilStopped(running: Stoppable, log: Logger): Promise<void> {
   const crash = (error: unknown) => {
     log.fatal({ err: error }, 'unexpected error, the process ends');
@@ -27,6 +37,11 @@ export async function runUntilStopped(running: Stoppable, log: Logger): Promise<
     }
   });
   log.info({ signal }, 'stopping');
+  if (signal === 'SIGTERM' && running.drain) {
+    running.drain();
+    log.info(`not ready any more, and serving for ${drainMs / 1000} s until nobody is sent here`);
+    await after(drainMs);
+  }
   await running.stop();
   process.exit(0);
 }

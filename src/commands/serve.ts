@@ -16,8 +16,9 @@ import { oauthOf } from '../config/oauth.ts';
 import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import type { BackendKind } from '../domain.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { others } from '../drivers/http.ts';
 import { checkFlags } from '../drivers/kserve/settings.ts';
-import { apiServer, createEdges } from '../http/edges.ts';
+import { createEdges } from '../http/edges.ts';
 import { isLoopbackHost } from '../http/guard.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createGatewayServer } from '../http/server.ts';
@@ -39,6 +40,8 @@ import { openTraces } from './traces.ts';
 export interface Served {
   /** Root URL, by a name of this machine. */
   readonly url: string;
+  /** Is not ready from now on, and serves as before: whoever sends requests here has time to send them elsewhere. */
+  drain(): void;
   /** Tells subscribers how their jobs ended, finishes what is under way, and stops. */
   stop(): Promise<void>;
 }
@@ -67,7 +70,7 @@ export async function serve(
   const build = readBuild(env);
   const traces = await openTraces(env, build.version, log);
   const requestsTo = told(edges?.requestsTo, traces && tracedRequestsTo);
-  const hooks = { onRequest: requestsTo?.(apiServer), onRestart: edges?.onWatchRestart };
+  const hooks = { onRequest: requestsTo?.(others.apiServer), onRestart: edges?.onWatchRestart };
   const connected = access ? connectTo(access, settings, log, hooks) : await connect(settings, log, env, hooks);
   const oauth = oauthOf(settings.oauth);
   const asCaller = oauth?.downstream ?? false;
@@ -78,6 +81,7 @@ export async function serve(
     log,
     caller,
     requestsTo,
+    onRestart: hooks.onRestart,
     onServed: edges?.onServed,
   });
 
@@ -170,6 +174,7 @@ export async function serve(
 
   return {
     url,
+    drain: server.drain,
     async stop() {
       for (const stop of stops) stop();
       stopFollowing();

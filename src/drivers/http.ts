@@ -47,6 +47,9 @@ type RequestOutcome = 'ok' | 'refused' | 'failed';
 /** Told of every request that was made: what was asked, such as `GET /api/tags`, how it ended, how long it took, and for whom. */
 export type OnRequest = (op: string, outcome: RequestOutcome, seconds: number, call: Call) => void;
 
+/** Whom requests are counted for that go to no backend; the API server is that of the gateway itself. */
+export const others = { apiServer: 'kubernetes', hub: 'hub', cacheAgents: 'cache-agents' } as const;
+
 interface HttpStream {
   readonly answer: HttpAnswer;
   /** The body, when the status is 2xx and it is not a web page; otherwise `answer.text` holds its beginning. */

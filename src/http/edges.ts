@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Step } from '../domain.ts';
-import type { OnRequest } from '../drivers/http.ts';
+import { type OnRequest, others } from '../drivers/http.ts';
 import type { RestartReason } from '../kubernetes/reflector.ts';
 import type { Watches } from '../kubernetes/watches.ts';
 
 /** What is counted where the gateway meets others: backends, the API server, and work that goes on by itself. */
 export interface Edges {
   readonly registry: Registry;
-  /** The hook for the requests to one backend, by its name, or to the API server, as `kubernetes`. */
+  /** The hook for the requests to one backend, by its name, or to one of the `others`. */
   requestsTo(backend: string): OnRequest;
   onWatchRestart(resource: string, reason: RestartReason): void;
   /** The steps of a served model that is ready, in any order. */
@@ -25,8 +25,7 @@ export const prefix = 'model_manager_';
 export const buckets = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300];
 /** Seconds, from a step that is over at once to half an hour of waiting for a node. */
 const stepBuckets = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800];
-/** What requests to the API server are counted as. */
-export const apiServer = 'kubernetes';
+const lasting: ReadonlySet<string> = new Set(Object.values(others));
 
 interface RequestLabels {
   readonly backend: string;
@@ -44,7 +43,9 @@ export function createEdges(): Edges {
 
   const requests = new Counter({
     name: `${prefix}backend_requests_total`,
-    help: 'Requests to backends, and to the API server as `kubernetes`; `outcome` is ok, refused (it answered so) or failed.',
+    help:
+      'Requests to backends (a KServe of another cluster is one), and as `kubernetes`, `hub` and `cache-agents` to the API server, ' +
+      'the Hugging Face Hub and the agents of the cache; `outcome` is ok, refused (it answered so) or failed.',
     labelNames: ['backend', 'op', 'outcome'],
     registers,
     collect() {
@@ -61,7 +62,7 @@ export function createEdges(): Edges {
   });
   const durations = new Histogram({
     name: `${prefix}backend_request_duration_seconds`,
-    help: 'From a request to a backend to the end of its answer, or to its beginning where it is a stream.',
+    help: 'From a request, counted as `backend_requests_total` says, to the end of its answer; for streams and the API server to its beginning.',
     labelNames: ['backend', 'op'],
     buckets,
     registers,
@@ -74,7 +75,7 @@ export function createEdges(): Edges {
   });
   const restarts = new Counter({
     name: `${prefix}watch_restarts_total`,
-    help: 'Watches that were begun anew: expired, broken, or silent for too long.',
+    help: 'Watches that were begun anew, in whichever cluster: expired, broken, or silent for too long.',
     labelNames: ['resource', 'reason'],
     registers,
   });
@@ -87,7 +88,7 @@ export function createEdges(): Edges {
   });
   new Gauge({
     name: `${prefix}watch_up`,
-    help: 'Whether every watch of a resource that somebody needs runs.',
+    help: 'Whether every watch of a resource that somebody needs runs, in the cluster of the gateway.',
     labelNames: ['resource'],
     registers,
     collect() {
@@ -140,7 +141,7 @@ export function createEdges(): Edges {
       watches = shown;
     },
     keepOnly(check) {
-      isThere = backend => backend === apiServer || check(backend);
+      isThere = backend => lasting.has(backend) || check(backend);
     },
   };
 }

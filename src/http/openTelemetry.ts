@@ -24,7 +24,7 @@ import { messageOf } from '../errors.ts';
 import type { Traces } from './traces.ts';
 
 /** What is not sent when the process stops has this long, in milliseconds. */
-const flushMs = 5_000;
+const flushMs = 4_000;
 
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT } as const;
 

@@ -64,6 +64,8 @@ export interface ServerOptions {
 export interface GatewayServer {
   /** Rejects when the address cannot be had. Resolves to the root URL, by a name of this machine. */
   listen(address: ListenAddress): Promise<string>;
+  /** Is not ready from now on, and serves as before; every answer is the last on its connection. */
+  drain(): void;
   /** Ends every stream after its newest event, finishes what is under way within `graceMs`, and stops. */
   close(graceMs: number): Promise<void>;
 }
@@ -141,12 +143,13 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     onRefused,
     log,
   });
+  let draining = false;
   let stopping = false;
   /** Whether only this machine can ask us. */
   let isLocal = false;
 
   function readiness(): RestResponse {
-    const waiting = stopping ? 'stopping' : (identity?.waiting() ?? options.waiting?.());
+    const waiting = draining ? 'stopping' : (identity?.waiting() ?? options.waiting?.());
     return waiting === undefined ? textResponse(200, 'ok') : textResponse(503, waiting);
   }
 
@@ -248,6 +251,8 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
     const begin = traces && ((path: string) => begun(traces, req, res, path));
     const exchange = createExchange(req, res, log, begin);
     metrics?.onRequest({ surface: surfaceOf(exchange.path), route: routeOf(req, exchange.path), req, res });
+    // Whoever asks again does so elsewhere, if there is another by then, and nobody just when we close the connection.
+    if (draining) res.setHeader('connection', 'close');
     // While we stop, a connection goes with its last answer; otherwise it would be kept for the next request.
     res.once('close', () => stopping && setImmediate(() => server.closeIdleConnections()));
     if (isLocal && isForeignHost(req)) {
@@ -306,7 +311,11 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
       isLocal = !isAny && isLoopbackHost(name);
       return `http://${name}:${bound.port}`;
     },
+    drain() {
+      draining = true;
+    },
     async close(graceMs) {
+      draining = true;
       stopping = true;
       const closed = new Promise<void>(resolve => {
         server.close(() => resolve());

@@ -6,7 +6,7 @@ import type { OnRequest } from '../drivers/http.ts';
 export interface Traces {
   /** Where a request begins: in the trace that its `traceparent` names, or in one of its own when that is none. */
   root(traceparent: unknown): Span;
-  /** Sends what has ended and is not sent yet, within five seconds, and stops. */
+  /** Sends what has ended and is not sent yet, within four seconds, and stops. */
   stop(): Promise<void>;
 }
 

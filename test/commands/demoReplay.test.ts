@@ -40,7 +40,7 @@ for (const [name, object, expected] of [
       if (row?.status === expected.status && ('node' in expected ? row.node === expected.node : row.preset)) break;
     }
     for (const [field, value] of Object.entries(expected)) assert.equal(row?.[field as keyof Loaded], value, field);
-    demo.kill('SIGTERM');
+    demo.kill('SIGINT');
     assert.equal(await demo.ended, 0, demo.err);
   });
 }
@@ -66,6 +66,6 @@ test('what is played unhurriedly begins when the page was opened, and the greeti
   const [, list = ''] = /curl '([^']*)'/.exec(greeting) ?? [];
   const { loaded } = (await fetch(list).then(each => each.json())) as { loaded: Loaded[] };
   assert.ok(loaded.some(({ resource }) => resource === 'nova-4b'));
-  demo.kill('SIGTERM');
+  demo.kill('SIGINT');
   assert.equal(await demo.ended, 0, demo.err);
 });

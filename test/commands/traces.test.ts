@@ -57,7 +57,7 @@ async function startGateway(t: TestContext, env: NodeJS.ProcessEnv) {
       body: JSON.stringify(body),
     }).then(response => response.text());
   const stop = async () => {
-    gateway.kill('SIGTERM');
+    gateway.kill('SIGINT');
     assert.equal(await gateway.ended, 0, gateway.out);
   };
   return { url, post, stop, ollama, gateway };

@@ -126,7 +126,7 @@ test('everything that the greeting says can be done, whatever cluster the user h
     { created: true, registered: true, healthy: true },
   );
 
-  child.kill('SIGTERM');
+  child.kill('SIGINT');
   const [code] = await within(once(child, 'close'), 'the end', 20_000);
   assert.equal(code, 0);
 });

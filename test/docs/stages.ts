@@ -148,7 +148,7 @@ async function startGateway(
     ...['--audit-log', `${path}/audit.jsonl`, ...(kubeconfig ? ['--kubeconfig', config] : []), ...flags],
   ]);
   ending.defer(async () => {
-    gateway.kill('SIGTERM');
+    gateway.kill('SIGINT');
     assert.equal(await gateway.ended, 0, gateway.err);
   });
   await gateway.wrote('"identity":');

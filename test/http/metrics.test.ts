@@ -3,15 +3,19 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createRegistry } from '../../src/backends/registry.ts';
 import { type Step, stepNames } from '../../src/domain.ts';
-import { createHttp } from '../../src/drivers/http.ts';
-import { apiServer, createEdges } from '../../src/http/edges.ts';
+import { createHttp, others } from '../../src/drivers/http.ts';
+import { createHub } from '../../src/drivers/kserve/hub.ts';
+import { createAgents } from '../../src/drivers/kserve/inventory/agent.ts';
+import { createEdges } from '../../src/http/edges.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import { createMemoryStore } from '../../src/jobs/memory.ts';
 import { createJobs } from '../../src/jobs/runner.ts';
 import { createKubernetesClient } from '../../src/kubernetes/client.ts';
 import { configMaps } from '../../src/kubernetes/resource.ts';
 import { createWatches, located } from '../../src/kubernetes/watches.ts';
-import { callOf, serve } from '../drivers/scripted.ts';
+import { agentPod, settingsFor } from '../drivers/kserve/agentLab.ts';
+import { startLab } from '../drivers/kserve/jobLab.ts';
+import { answer, callOf, serve } from '../drivers/scripted.ts';
 import { accessTo } from '../kubernetes/apiLab.ts';
 import { expired, minutes, reset, scriptedServer, seconds } from '../kubernetes/reflectorLab.ts';
 import { mockTime, settled } from '../live/clock.ts';
@@ -66,12 +70,62 @@ test('requests to the API server are counted by verb and resource, without names
     response.writeHead(isThere ? 200 : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(isThere ? { metadata: { name: 'one' } } : { kind: 'Status', code: 404 }));
   });
-  const client = createKubernetesClient(accessTo(server.endpoint), edges.requestsTo(apiServer));
+  const client = createKubernetesClient(accessTo(server.endpoint), edges.requestsTo(others.apiServer));
   await client.get(callOf(), configMaps, 'one', 'a');
   await client.get(callOf(), configMaps, 'two', 'a').catch(() => {});
   assert.deepEqual(await read(edges.registry, 'backend_requests_total'), {
     'backend=kubernetes,op=get configmaps,outcome=ok': 1,
     'backend=kubernetes,op=get configmaps,outcome=refused': 1,
+  });
+});
+
+test('requests to the Hub are counted by what they ask, redirects with the request that they lead', async t => {
+  const edges = createEdges();
+  const server = await serve(t, ({ path }, response) => {
+    // Without an answer until the client has no patience left.
+    if (path.includes('slow')) return;
+    const moved = path.startsWith('/api/models/acme/old');
+    const status = moved ? 307 : path.includes('private') ? 403 : 200;
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      ...(moved && { location: path.replace('acme/old', 'acme/new') }),
+    });
+    response.end(path.startsWith('/api/models?') || path.includes('/tree/') ? '[]' : '{"id":"acme/new"}');
+  });
+  const hub = createHub({
+    endpoint: server.endpoint,
+    token: async () => undefined,
+    timeoutMs: 1_000,
+    log: silent,
+    onRequest: edges.requestsTo(others.hub),
+  });
+  await hub.search(callOf(), 'secret', 5);
+  await hub.search(callOf(), 'slow', 5).catch(() => {});
+  await hub.repository(callOf(), 'acme/old');
+  await hub.repository(callOf(), 'acme/private');
+  await hub.files(callOf(), 'acme/new', 'v1');
+  assert.deepEqual(await read(edges.registry, 'backend_requests_total'), {
+    'backend=hub,op=GET /api/models,outcome=ok': 1,
+    'backend=hub,op=GET /api/models,outcome=failed': 1,
+    'backend=hub,op=GET /api/models/{repository},outcome=ok': 1,
+    'backend=hub,op=GET /api/models/{repository},outcome=refused': 1,
+    'backend=hub,op=GET /api/models/{repository}/tree/{revision},outcome=ok': 1,
+  });
+  const durations = await read(edges.registry, 'backend_request_duration_seconds_count');
+  assert.equal(durations['backend=hub,op=GET /api/models/{repository}'], 2);
+});
+
+test('requests to the agents of the cache are counted together, wherever they are', async t => {
+  const edges = createEdges();
+  await using lab = await startLab();
+  const { endpoint } = await serve(t, (_seen, response) => answer(response, 200, { entries: [] }));
+  agentPod(lab);
+  const agents = createAgents({ ...lab, onRequest: edges.requestsTo(others.cacheAgents) });
+  await agents.count(lab.call, settingsFor(new URL(endpoint).port), 'spark-01');
+  await agents.count(lab.call, settingsFor(1), 'spark-01').catch(() => {});
+  assert.deepEqual(await read(edges.registry, 'backend_requests_total'), {
+    'backend=cache-agents,op=GET /inventory,outcome=ok': 1,
+    'backend=cache-agents,op=GET /inventory,outcome=failed': 1,
   });
 });
 
@@ -91,18 +145,22 @@ test('bytes of jobs are counted as they grow, and not again', async () => {
   assert.deepEqual(await read(edges.registry, 'job_bytes_total'), { 'backend=ollama': 100, 'backend=lemonade': 100 });
 });
 
-test('what was counted of a backend goes with it; what is counted of the API server stays', async () => {
+test('what was counted of a backend goes with it; what is counted of others stays', async () => {
   const edges = createEdges();
-  for (const backend of ['ollama', 'lemonade', apiServer]) edges.requestsTo(backend)('GET /x', 'ok', 1, callOf());
+  for (const backend of ['ollama', 'lemonade', ...Object.values(others)])
+    edges.requestsTo(backend)('GET /x', 'ok', 1, callOf());
   edges.onBytes('ollama', 5);
   edges.keepOnly(name => name === 'lemonade');
   assert.deepEqual(Object.keys(await read(edges.registry, 'backend_requests_total')), [
     'backend=lemonade,op=GET /x,outcome=ok',
-    'backend=kubernetes,op=GET /x,outcome=ok',
+    ...['kubernetes', 'hub', 'cache-agents'].map(other => `backend=${other},op=GET /x,outcome=ok`),
   ]);
   assert.deepEqual(await read(edges.registry, 'job_bytes_total'), {});
   const left = Object.keys(await read(edges.registry, 'backend_request_duration_seconds_count'));
-  assert.deepEqual(left, ['backend=lemonade,op=GET /x', 'backend=kubernetes,op=GET /x']);
+  assert.deepEqual(
+    left,
+    ['lemonade', 'kubernetes', 'hub', 'cache-agents'].map(backend => `backend=${backend},op=GET /x`),
+  );
 });
 
 test('the steps of a serve are observed, but the moment that it is ready', async () => {

@@ -4,7 +4,34 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { fakeDriver, testGateway } from '../support/gateway.ts';
-import { openStream, startServer, textOf, within } from '../support/server.ts';
+import { ask, openStream, send, startServer, textOf, within } from '../support/server.ts';
+
+test('before it stops it is not ready but serves every face, and keeps no connection', async () => {
+  await using server = await startServer({ gateway: testGateway({ drivers: [fakeDriver({ models: ['a'] })] }) });
+  const readiness = async () => {
+    const { status, text: why } = await send(`${server.url}/readyz`);
+    return [status, why];
+  };
+  assert.deepEqual(await readiness(), [200, 'ok']);
+  const stream = await openStream(server.graphqlUrl, { query: textOf('watchModels') });
+  await stream.nextPayload();
+  server.drain();
+  assert.deepEqual(await readiness(), [503, 'stopping']);
+  const tools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+  const accept = { headers: { accept: 'application/json, text/event-stream' } };
+  for (const answered of [
+    await send(`${server.url}/healthz`),
+    await send(`${server.url}/api/v1/models`),
+    await ask(server, '{ info { version } }'),
+    await send(`${server.url}/mcp`, tools, accept),
+  ]) {
+    assert.deepEqual([answered.status, answered.headers.get('connection')], [200, 'close'], answered.text);
+  }
+  const later = await openStream(server.graphqlUrl, { query: textOf('watchModels') });
+  await later.nextPayload();
+  assert.ok(!stream.response.complete, 'a stream goes on');
+  await Promise.all([server.close(60_000), stream.ended, later.ended]);
+});
 
 test('what is under way is finished, and its connection is not kept for another request', async t => {
   const driver = fakeDriver({ models: ['a'] });

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Span } from '../../src/call.ts';
 import { createHttp } from '../../src/drivers/http.ts';
+import { createHub } from '../../src/drivers/kserve/hub.ts';
 import { tracedRequestsTo } from '../../src/http/traces.ts';
 import { createKubernetesClient } from '../../src/kubernetes/client.ts';
 import { configMaps } from '../../src/kubernetes/resource.ts';
 import { poll } from '../../src/live/poll.ts';
-import { callOf, serve } from '../drivers/scripted.ts';
+import { answer, callOf, serve } from '../drivers/scripted.ts';
 import { accessTo } from '../kubernetes/apiLab.ts';
+import { silent } from '../support/gateway.ts';
 
 /** A span that writes down what is begun in it: kind, name, facts, and how it ended. */
 function written(): { readonly parts: string[]; readonly span: Span } {
@@ -47,6 +49,19 @@ test('requests to backends and to the API server are parts of the trace of whom 
     'client get configmaps {"model_manager.backend":"kubernetes"} refused',
   ]);
   assert.ok(server.requests.length >= 6);
+  for (const { headers } of server.requests) assert.equal(headers.traceparent, undefined);
+});
+
+test('a look-up of the Hub is in the trace of who asked first; what is kept is in none', async t => {
+  const server = await serve(t, (_seen, response) => answer(response, 200, { id: 'acme/private' }));
+  const { endpoint } = server;
+  const onRequest = tracedRequestsTo('hub');
+  const hub = createHub({ endpoint, token: async () => undefined, timeoutMs: 4_000, log: silent, onRequest });
+  const [first, second] = [written(), written()];
+  await Promise.all([first, second].map(({ span }) => hub.repository(callOf({ span }), 'acme/private')));
+  await hub.repository(callOf({ span: second.span }), 'acme/private');
+  assert.deepEqual(first.parts, ['client GET /api/models/{repository} {"model_manager.backend":"hub"} ok']);
+  assert.deepEqual(second.parts, []);
   for (const { headers } of server.requests) assert.equal(headers.traceparent, undefined);
 });
 

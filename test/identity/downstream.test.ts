@@ -8,6 +8,7 @@ import { startKubelet } from '../../src/demo/kubelet.ts';
 import { nova, served, worldOf } from '../drivers/kserve/driverLab.ts';
 import { clusterNodes } from '../drivers/kserve/world.ts';
 import { namespace } from '../support/cluster.ts';
+import { freePort } from '../support/ports.ts';
 import { eventually, type Stream, send, textOf, within } from '../support/server.ts';
 import {
   allRights,
@@ -296,7 +297,9 @@ test('a remote target is worked with as the caller, with no other identity there
     kubelet.stop();
     await far.close();
   });
-  const lab = await start(t, { backends: 'ollama', flags: ['--downstream-api-servers', `${far.url}/`] });
+  const metrics = `127.0.0.1:${await freePort()}`;
+  const flags = ['--downstream-api-servers', `${far.url}/`, '--metrics-listen', metrics];
+  const lab = await start(t, { backends: 'ollama', flags });
   for (const person of ['ann', 'ben']) far.setToken(person, lab.cluster.tokenOf(person));
   const caBundle = authorityOf(far.kubeconfig());
   const added = await lab.as('ben').tool('add_backend', {
@@ -312,6 +315,20 @@ test('a remote target is worked with as the caller, with no other identity there
   const refused = await lab.as('ann').rest('GET models?backend=kserve');
   assert.deepEqual([refused.status, refused.json.error?.code], [403, 'forbidden'], refused.text);
   assert.deepEqual([...new Set(far.requests.map(({ user }) => user))].sort(), ['ann', 'ben']);
+
+  const counted = async () => (await send(`http://${metrics}/metrics`)).text;
+  const requests = `model_manager_backend_requests_total{backend="kserve",op="list ${services}"`;
+  const text = await counted();
+  for (const outcome of ['ok', 'refused']) assert.ok(text.includes(`${requests},outcome="${outcome}"}`), text);
+  assert.match(text, /_total\{backend="kubernetes",op="list configmaps",outcome="ok"\}/, 'the cluster of the gateway');
+  far.cutWatches(services);
+  const restarts = `model_manager_watch_restarts_total{resource="${services}",reason="broken"}`;
+  await within(
+    (async () => {
+      while (!(await counted()).includes(restarts));
+    })(),
+    'a watch in that cluster is begun anew',
+  );
 });
 
 test('a document sends the tokens of callers to no API server that the flags do not name', async t => {

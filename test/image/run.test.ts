@@ -89,7 +89,7 @@ test('check 53: what the image holds serves as its user, from files nobody may w
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   assert.deepEqual(await answer.json(), { data: { info: { version }, backends: { items: [] } } });
 
-  child.kill('SIGTERM');
+  child.kill('SIGINT');
   assert.equal(await ended, 0, errors);
   assert.equal(errors, '');
 });

@@ -105,6 +105,7 @@ export interface TestServer extends AsyncDisposable {
   readonly refused: RefusalReason[];
   /** Log lines so far, as text. */
   readonly logged: string[];
+  drain(): void;
   close(graceMs?: number): Promise<void>;
 }
 
@@ -167,6 +168,7 @@ export async function startServer(setup: ServerSetup = {}): Promise<TestServer> 
     counts,
     refused,
     logged,
+    drain: server.drain,
     close,
     [Symbol.asyncDispose]: () => within(close(), 'the end of the server'),
   };

@@ -5,6 +5,7 @@
 import type { Logger } from 'pino';
 import type { Call } from '../../call.ts';
 import { backendError, invalidRequest, quoted } from '../../errors.ts';
+import type { OnRequest } from '../http.ts';
 import { type Budget, createBudgets } from './hub/budget.ts';
 import { createExchange, documentLimit, type Page, type Question } from './hub/exchange.ts';
 import { type Found, type HubFacts, hubError } from './hub/facts.ts';
@@ -23,6 +24,7 @@ export interface HubOptions {
   /** For all look-ups of one call, in milliseconds. */
   readonly timeoutMs: number;
   readonly log: Logger;
+  readonly onRequest?: OnRequest | undefined;
   /** Milliseconds since the epoch; the clock's when absent. */
   now?(): number;
 }
@@ -51,10 +53,18 @@ const keptFiles = 200_000;
 const mostPages = 64;
 const longestList = 4 * documentLimit;
 
+/** What is asked, without what callers put into the path. */
+const ops = {
+  repository: 'GET /api/models/{repository}',
+  files: 'GET /api/models/{repository}/tree/{revision}',
+  index: `GET /{repository}/resolve/{revision}/${indexFile}`,
+  search: 'GET /api/models',
+} as const;
+
 export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions): Hub {
   const now = options.now ?? Date.now;
   const token = createHubToken(options.token, { now, log });
-  const { ask } = createExchange({ endpoint, token, log, now });
+  const { ask } = createExchange({ endpoint, token, log, now, onRequest: options.onRequest });
   const enter = createBudgets(timeoutMs, now);
   const onLost = (error: unknown) => log.error({ err: error }, 'a look-up of the hub broke while nobody waited for it');
   const shared = <T>(weigh: (value: T) => number) =>
@@ -82,38 +92,41 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
   async function repository(call: Call, id: string): Promise<Found<Repository>> {
     checkNames(id);
     const path = `/api/models/${id}`;
-    return within(call, budget =>
-      repositories.read(id, keptMs, budget, looking => one({ path, subject: id, read: readRepository }, looking)),
-    );
+    const question = { op: ops.repository, path, subject: id, read: readRepository };
+    return within(call, budget => repositories.read(id, keptMs, budget, looking => one(call, question, looking)));
   }
 
   async function files(call: Call, id: string, revision: string): Promise<Found<readonly HubFile[]>> {
     checkNames(id, revision);
     const key = `${id} ${revision}`;
-    return within(call, budget => lists.read(key, keptMsOf(revision), budget, looking => list(id, revision, looking)));
+    return within(call, budget =>
+      lists.read(key, keptMsOf(revision), budget, looking => list(call, id, revision, looking)),
+    );
   }
 
   function index(call: Call, id: string, revision: string): Promise<Found<ShardIndex>> {
     const key = `${id} ${revision}`;
     const path = `/${id}/resolve/${encodeURIComponent(revision)}/${indexFile}`;
-    const question = { path, subject: `${indexFile} of ${id}`, read: readIndex };
-    return within(call, budget => indices.read(key, keptMsOf(revision), budget, looking => one(question, looking)));
+    const question = { op: ops.index, path, subject: `${indexFile} of ${id}`, read: readIndex };
+    return within(call, budget =>
+      indices.read(key, keptMsOf(revision), budget, looking => one(call, question, looking)),
+    );
   }
 
-  async function one<T>(question: Question<T>, looking: Looking): Promise<Found<T>> {
-    const { value, miss } = await ask(question, looking);
+  async function one<T>(call: Call, question: Question<T>, looking: Looking): Promise<Found<T>> {
+    const { value, miss } = await ask(call, question, looking);
     return miss ? { miss } : { value: value.content };
   }
 
   /** Page for page. */
-  async function list(id: string, revision: string, looking: Looking): Promise<Found<readonly HubFile[]>> {
+  async function list(call: Call, id: string, revision: string, looking: Looking): Promise<Found<readonly HubFile[]>> {
     const path = `/api/models/${id}/tree/${encodeURIComponent(revision)}`;
     const all = new Map<string, HubFile>();
     let query: string | undefined = '?recursive=true';
     let length = 0;
     for (let page = 1; page <= mostPages && length <= longestList; page++) {
-      const question = { path: path + query, subject: id, read: readFiles };
-      const { value, miss }: Found<Page<HubFile[]>> = await ask(question, looking);
+      const question = { op: ops.files, path: path + query, subject: id, read: readFiles };
+      const { value, miss }: Found<Page<HubFile[]>> = await ask(call, question, looking);
       if (miss) return { miss };
       for (const file of value.content) all.set(file.path, file);
       length += value.length;
@@ -156,9 +169,9 @@ export function createHub({ endpoint, timeoutMs, log, ...options }: HubOptions):
         // Else the Hub leaves out what is gated, and when it was changed.
         full: 'true',
       });
-      const question = { path: `/api/models?${parameters}`, read: readHits };
+      const question = { op: ops.search, path: `/api/models?${parameters}`, read: readHits };
       const { value, miss } = await within(call, ({ signal, until }) =>
-        one(question, { signal, leftMs: () => until - now() }),
+        one(call, question, { signal, leftMs: () => until - now() }),
       );
       if (miss) throw hubError(miss);
       return value.slice(0, limit);

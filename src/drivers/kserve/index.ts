@@ -20,6 +20,7 @@ import { located, type Watches } from '../../kubernetes/watches.ts';
 import { passed } from '../../live/passed.ts';
 import { keepRows, keepValue } from '../../live/rows.ts';
 import type { Driver } from '../driver.ts';
+import { type OnRequest, others } from '../http.ts';
 import { discoveryNote } from './discovery.ts';
 import { createDownloads } from './downloads.ts';
 import { parseReference } from './hub/reference.ts';
@@ -56,6 +57,8 @@ export interface KserveOptions {
   readonly log: Logger;
   /** As whom everything is done that nobody's call asks for; the gateway itself when absent. */
   readonly caller?: Caller | undefined;
+  /** The hook for the requests to one of the `others`; absent when nobody counts. */
+  readonly requestsTo?: ((whom: string) => OnRequest) | undefined;
   /** Told the steps of each served model that becomes ready, once. */
   readonly onServed?: ((steps: readonly Step[]) => void) | undefined;
   /** Absent: the one of the flags. */
@@ -79,19 +82,25 @@ const capabilities: Capabilities = {
 
 /** Throws a `ConfigError` for flags that make no sense. */
 export function createKserveDriver(options: KserveOptions): Driver {
-  const { client, watches, registered, target, ownNamespace, log, caller, onServed } = options;
+  const { client, watches, registered, target, ownNamespace, log, caller, requestsTo, onServed } = options;
   const flags = checkFlags(options.flags);
   const discovery = discoveryRefOf(flags, registered, ownNamespace);
   const call = createCall({ log, ...(caller && { caller }) });
   const world = createWorld({ watches, call, flags, registered, discovery, log });
   const place = { backend: name, target };
   const { settings, nodesSoon, surroundings: around } = world;
-  const agents = createAgents({ watches });
+  const agents = createAgents({ watches, onRequest: requestsTo?.(others.cacheAgents) });
   const inventory = createInventory({ client, watches, around, settings, nodes: nodesSoon, agents, call, ...place });
   const downloads = createDownloads({ client, watches, settings, changed: inventory.invalidate });
   const hub =
     options.hub ??
-    createHub({ endpoint: flags.hfEndpoint.replace(/\/+$/, ''), timeoutMs: flags.hfTimeout, log, token: readToken });
+    createHub({
+      endpoint: flags.hfEndpoint.replace(/\/+$/, ''),
+      timeoutMs: flags.hfTimeout,
+      log,
+      token: readToken,
+      onRequest: requestsTo?.(others.hub),
+    });
 
   const presetsSeen = () => world.surroundings.current?.value?.presets ?? [];
 

@@ -46,7 +46,7 @@ const recordMs = 3_000;
 /** A Lease is renewed this often, in milliseconds: two renewals may fail before it lapses. */
 const renewMs = (leaseSeconds * 1000) / 3;
 /** A request of this process's own takes no longer, in milliseconds. */
-export const requestMs = 8_000;
+const requestMs = 8_000;
 /** What is not on record after this long, in milliseconds, is not waited for when the process stops. */
 const settleMs = 5_000;
 

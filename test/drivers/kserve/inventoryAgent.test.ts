@@ -10,26 +10,9 @@ import { createAgents } from '../../../src/drivers/kserve/inventory/agent.ts';
 import type { GatewayError } from '../../../src/errors.ts';
 import { silent } from '../../support/gateway.ts';
 import { answer, failure, type Script, serve } from '../scripted.ts';
-import { type JobLab, serving, startLab } from './jobLab.ts';
-import { jsonOf, settingsWith } from './world.ts';
-
-const labels = { 'model-manager.giantswarm.io/component': 'cache-agent' };
-
-function agentPod(
-  lab: JobLab,
-  { name = 'agent-1', node = 'spark-01', ready = 'True', podIP = '127.0.0.1' as string | undefined, more = {} } = {},
-) {
-  lab.cluster.put({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, namespace: serving, labels, ...more },
-    spec: { nodeName: node, containers: [{ name: 'agent', image: 'x' }] },
-    status: { phase: 'Running', conditions: [{ type: 'Ready', status: ready }], podIP },
-  });
-}
-
-const settingsFor = (port: number | string) =>
-  settingsWith({ cache: { enabled: true } }, { inventoryMode: 'daemonset', inventoryAgentPort: String(port) });
+import { agentPod, settingsFor } from './agentLab.ts';
+import { serving, startLab } from './jobLab.ts';
+import { jsonOf } from './world.ts';
 
 /** What is counted on a node where an agent answers by a script. */
 async function countOf(t: TestContext, script: Script, timeoutMs = 5_000) {

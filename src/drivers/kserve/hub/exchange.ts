@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { Agent } from 'undici';
+import type { Call } from '../../../call.ts';
 import { guardedConnector } from '../../../egress.ts';
 import { readRefusal, wholeText } from '../../../kubernetes/transport/bodies.ts';
 import { pause } from '../../../kubernetes/transport/bounds.ts';
 import { pauseBeforeRetry } from '../../../kubernetes/transport/retry.ts';
 import { unlessAborted } from '../../../live/source.ts';
-import { answerWords, documentIn, isRedirect, isSuccess, oneLine, transportWords } from '../../http.ts';
+import { answerWords, documentIn, isRedirect, isSuccess, type OnRequest, oneLine, transportWords } from '../../http.ts';
 import type { Found, Miss } from './facts.ts';
 import type { Looking } from './shared.ts';
 import type { HubToken } from './token.ts';
@@ -15,11 +16,14 @@ export interface ExchangeOptions {
   readonly endpoint: string;
   readonly token: HubToken;
   readonly log: Logger;
+  readonly onRequest?: OnRequest | undefined;
   now(): number;
 }
 
 /** What is asked, and how its answer is read. */
 export interface Question<T> {
+  /** What it asks, as it is counted. */
+  readonly op: string;
   /** Below the endpoint, and encoded. */
   readonly path: string;
   /** What may be missing or closed, for the words of a miss: `acme/x`. Absent where no refusal can be about it. */
@@ -27,6 +31,8 @@ export interface Question<T> {
   /** What a document says; undefined when it is not one that the Hub gives to this question. */
   read(document: unknown): T | undefined;
 }
+
+type Asked = Pick<Question<unknown>, 'op' | 'path'>;
 
 export interface Page<T> {
   readonly content: T;
@@ -37,8 +43,8 @@ export interface Page<T> {
 }
 
 export interface Exchange {
-  /** Rejects just when the signal aborts. */
-  ask<T>(question: Question<T>, looking: Looking): Promise<Found<Page<T>>>;
+  /** Rejects just when the signal aborts. `call` is that of who asked first; what it waits for is `looking`. */
+  ask<T>(call: Call, question: Question<T>, looking: Looking): Promise<Found<Page<T>>>;
 }
 
 /** An answer of any status. */
@@ -69,14 +75,29 @@ const connectTimeoutMs = 5_000;
  * redirect is followed on the origin of the endpoint only, and without the token, because nobody knows what else lives
  * there. While the Hub has asked to be left alone, it is.
  */
-export function createExchange({ endpoint, token, log, now }: ExchangeOptions): Exchange {
+export function createExchange({ endpoint, token, log, onRequest, now }: ExchangeOptions): Exchange {
   const { origin, pathname } = new URL(endpoint);
   const base = pathname === '/' ? '' : pathname;
   const agent = new Agent({ ...timeouts, connections: 8, connect: guardedConnector({ timeout: connectTimeoutMs }) });
   let quietUntil = 0;
 
-  async function send(path: string, signal: AbortSignal): Promise<Answer> {
+  /** One request, with the redirects that it is led through. */
+  async function send(call: Call, { op, path }: Asked, signal: AbortSignal): Promise<Answer> {
     const bearer = await token.read(signal);
+    const began = performance.now();
+    const ended = (outcome: 'ok' | 'refused' | 'failed') =>
+      onRequest?.(op, outcome, (performance.now() - began) / 1000, call);
+    try {
+      const answer = await follow(path, bearer, signal);
+      ended(isSuccess(answer.status) ? 'ok' : 'refused');
+      return answer;
+    } catch (error) {
+      ended('failed');
+      throw error;
+    }
+  }
+
+  async function follow(path: string, bearer: string | undefined, signal: AbortSignal): Promise<Answer> {
     const headers = { accept: 'application/json', 'user-agent': 'model-manager' };
     const withToken = bearer !== undefined;
     let target = new URL(origin + base + path);
@@ -106,7 +127,7 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
   }
 
   /** The answer of a Hub that has patience with us, and we with it. */
-  async function answerTo(path: string, { signal, leftMs }: Looking): Promise<Answer | Miss> {
+  async function answerTo(call: Call, asked: Asked, { signal, leftMs }: Looking): Promise<Answer | Miss> {
     for (let tries = 1; ; tries++) {
       const quietMs = quietUntil - now();
       if (quietMs > 0) {
@@ -114,7 +135,7 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
         await pause(quietMs, signal);
       }
 
-      const ending = await send(path, signal).catch((error: unknown) => ({ error }));
+      const ending = await send(call, asked, signal).catch((error: unknown) => ({ error }));
       if (signal.aborted) throw signal.reason;
       const pauseMs = pauseBeforeRetry('GET', tries, ending);
       if ('error' in ending) {
@@ -165,8 +186,8 @@ export function createExchange({ endpoint, token, log, now }: ExchangeOptions): 
   }
 
   return {
-    async ask({ path, subject, read }, looking) {
-      const answer = await answerTo(path, looking);
+    async ask(call, { op, path, subject, read }, looking) {
+      const answer = await answerTo(call, { op, path }, looking);
       if ('why' in answer) return { miss: answer };
       const { status, text, link } = answer;
       log.debug({ path, status }, 'the hub answered');

@@ -3,7 +3,15 @@ import type { Call } from '../../../call.ts';
 import { GatewayError, unavailable } from '../../../errors.ts';
 import { pods } from '../../../kubernetes/resource.ts';
 import { located, type Watches } from '../../../kubernetes/watches.ts';
-import { answerWords, createConnections, createHttp, documentIn, isSuccess, oneLine } from '../../http.ts';
+import {
+  answerWords,
+  createConnections,
+  createHttp,
+  documentIn,
+  isSuccess,
+  type OnRequest,
+  oneLine,
+} from '../../http.ts';
 import { type Fields, isFields, textOf, timeOf, wholeNumber } from '../jobs/fields.ts';
 import { type PodView, readPod } from '../jobs/pod.ts';
 import type { KserveSettings } from '../settings.ts';
@@ -14,15 +22,20 @@ export interface Agents {
   count(call: Call, settings: KserveSettings, node: string | undefined): Promise<Count>;
 }
 
+interface AgentsOptions {
+  readonly watches: Watches;
+  readonly onRequest?: OnRequest | undefined;
+}
+
 /** They are asked again and again while something downloads, so all questions share their connections. */
-export function createAgents({ watches }: { readonly watches: Watches }): Agents {
+export function createAgents({ watches, onRequest }: AgentsOptions): Agents {
   const connections = createConnections();
   return {
     async count(call, settings, node) {
       const pod = await findAgent(watches, call, settings, node);
       const who = `cache-agent ${pod.name} on ${pod.node ?? placeWords(node)}`;
       const endpoint = `http://${pod.ip?.includes(':') ? `[${pod.ip}]` : pod.ip}:${settings.inventory.agentPort}`;
-      const http = createHttp({ kind: who, product: 'the agent', endpoint, connections });
+      const http = createHttp({ kind: who, product: 'the agent', endpoint, connections, onRequest });
       const budgetMs = settings.inventory.timeout;
       const answer = await http.document(call, { method: 'GET', path: '/inventory', budgetMs });
       if (!isSuccess(answer.status)) {

@@ -1,0 +1,78 @@
+/** How the process ends: by the signal of a cluster, and by that of a person. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { answer, serve } from '../drivers/scripted.ts';
+import { openSocket, openStream, send, textOf, within } from '../support/server.ts';
+import { start } from './running.ts';
+
+/** The gateway over an Ollama whose pulls never end. */
+async function startGateway(t: TestContext) {
+  const ollama = await serve(t, ({ path }, response) => {
+    const documents: Record<string, object> = {
+      '/api/version': { version: '0.12.0' },
+      '/api/tags': { models: [] },
+      '/api/ps': { models: [] },
+    };
+    if (path === '/api/pull') return void response.write('{"status":"pulling manifest"}\n');
+    const document = documents[path];
+    answer(response, document ? 200 : 404, document ?? { error: 'not here' });
+  });
+  const argv = ['serve', '--listen', '127.0.0.1:0', '--backends', 'ollama', '--ollama-endpoint', ollama.endpoint];
+  const gateway = start(t, [...argv, '--log-format', 'json']);
+  await gateway.wrote('model-manager serves');
+  const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
+  // It says that it serves a moment before it listens to signals.
+  await send(`${url}/healthz`);
+  return { gateway, url };
+}
+
+const draining = 'not ready any more';
+const stopped = 'model-manager has stopped';
+const loaded = '/api/v1/loaded';
+
+test('on SIGTERM it is not ready, serves on for a while, and then ends what follows it', {
+  timeout: 60_000,
+}, async t => {
+  const { gateway, url } = await startGateway(t);
+  const pulled = await send(`${url}/api/v1/models/pull`, { model: 'a' });
+  const { id } = pulled.json.job;
+  const subscribe = { query: textOf('watchJob'), variables: { id } };
+  const stream = await openStream(`${url}/graphql`, subscribe);
+  assert.equal((await stream.nextPayload()).data.job.job.phase, 'RUNNING');
+
+  gateway.kill('SIGTERM');
+  await gateway.wrote(draining);
+  const ready = await send(`${url}/readyz`);
+  assert.deepEqual([ready.status, ready.text, ready.headers.get('connection')], [503, 'stopping', 'close']);
+  assert.equal((await send(`${url}/healthz`)).status, 200);
+  const read = await send(url + loaded);
+  assert.deepEqual([read.status, read.json.loaded, read.headers.get('connection')], [200, [], 'close']);
+  const socket = await openSocket(`${url.replace('http', 'ws')}/graphql`);
+  socket.send({ id: '1', type: 'subscribe', payload: subscribe });
+  assert.equal((await socket.next()).payload.data.job.job.phase, 'RUNNING', 'jobs go on meanwhile');
+
+  await within(stream.ended, 'the end of the stream', 20_000);
+  const jobs = stream.unread.flatMap(({ event, data = '' }) => (event === 'next' ? JSON.parse(data).data.job.job : []));
+  assert.match(jobs.at(-1)?.error, /^interrupted: model-manager was stopped/, 'it is told how the job ended');
+  assert.equal((await within(socket.closed, 'the end of the socket', 20_000)).code, 1001);
+  assert.equal(await gateway.ended, 0, gateway.err);
+  assert.match(gateway.out, new RegExp(`${stopped}[^\\n]*\\n$`), 'the last line is written');
+  await assert.rejects(send(`${url}/healthz`), TypeError);
+});
+
+test('on SIGINT it ends without that while', async t => {
+  const { gateway } = await startGateway(t);
+  gateway.kill('SIGINT');
+  assert.equal(await gateway.ended, 0, gateway.err);
+  assert.ok(gateway.out.includes(stopped));
+  assert.ok(!gateway.out.includes(draining), gateway.out);
+});
+
+test('a second signal ends it at once', async t => {
+  const { gateway } = await startGateway(t);
+  gateway.kill('SIGTERM');
+  await gateway.wrote(draining);
+  gateway.kill('SIGINT');
+  assert.equal(await gateway.ended, 1, gateway.err);
+  assert.ok(!gateway.out.includes(stopped), gateway.out);
+});
