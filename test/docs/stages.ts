@@ -5,8 +5,11 @@ import { type EmulatedCluster, startCluster } from '../../src/demo/cluster.ts';
 import { kagentDefinition } from '../../src/demo/kagent.ts';
 import { instant, startOllama } from '../../src/demo/ollama.ts';
 import { startWorld } from '../../src/demo/world.ts';
+import { heldBy } from '../../src/jobs/kubernetes/lease.ts';
+import { recordOf } from '../../src/jobs/kubernetes/record.ts';
 import { folder, start } from '../commands/running.ts';
 import { worldOf } from '../drivers/kserve/driverLab.ts';
+import { jobOf } from '../jobs/lab.ts';
 import { namespaceOf } from '../support/cluster.ts';
 import { type Issuer, startIssuer } from '../support/issuer.ts';
 import { rulesOf } from '../support/permitted.ts';
@@ -41,7 +44,16 @@ async function startAnonymous(t: TestContext): Promise<Setting> {
     ...['--kserve-inventory-mode', 'daemonset', '--kserve-inventory-agent-port', String(cacheAgents?.port)],
   ]);
   putPod(cluster, setting.log());
+  putJob(cluster);
   return setting;
+}
+
+/** A pull that one of several replicas works on. */
+function putJob(cluster: EmulatedCluster) {
+  const key = 'a pull';
+  const job = jobOf('7f3c2a9e51d04b68', { phase: 'running' });
+  cluster.put(recordOf({ job, key }, release));
+  cluster.put(heldBy('model-manager-6d5f9c7b8-x2x7p_9b1c04ee', key, job.id, release));
 }
 
 async function startOauth(t: TestContext): Promise<Setting> {
