@@ -1,5 +1,4 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { type Call, within } from '../call.ts';
 import { asGatewayError, type ErrorCode, GatewayError } from '../errors.ts';
 import { meansDryRun } from '../operations/dryRun.ts';
@@ -10,7 +9,7 @@ import { leaveRefused } from '../resolvers/audit.ts';
 import type { Build, Context } from '../resolvers/builder.ts';
 import { asksDryRun, variablesOfArguments } from './arguments.ts';
 import { instructionsFor } from './instructions.ts';
-import { createProtocol, type Protocol } from './protocol.ts';
+import type { Protocol } from './protocol.ts';
 import { type ToolOperation, toolNamesOf, toolOf, toolOperationsOf } from './tools.ts';
 
 export { toolNamesOf } from './tools.ts';
@@ -52,7 +51,7 @@ export function createMcp({ operations, run, contextFor, build, admit, onCall }:
     });
     if (!operation) {
       span?.end({}, '_OTHER');
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `tool '${name}' not found: tool not found`);
+      return undefined;
     }
     const call = span ? within(asking, span) : asking;
     const began = performance.now();
@@ -101,14 +100,27 @@ export function createMcp({ operations, run, contextFor, build, admit, onCall }:
     }
   }
 
+  const options = {
+    info: { name: 'model-manager', version: build.version },
+    instructions: instructionsFor(toolNames),
+    tools: served.map(toolOf),
+    callTool,
+  };
+  // The SDK is the largest of what we load: an idle gateway does without it until somebody speaks MCP.
+  let protocol: Promise<Protocol> | undefined;
+  const loaded = () => {
+    protocol ??= import('./protocol.ts').then(({ createProtocol }) => createProtocol(options));
+    return protocol;
+  };
+
   return {
     toolNames,
-    ...createProtocol({
-      info: { name: 'model-manager', version: build.version },
-      instructions: instructionsFor(toolNames),
-      tools: served.map(toolOf),
-      callTool,
-    }),
+    async handle(...request) {
+      await (await loaded()).handle(...request);
+    },
+    async close() {
+      await (await protocol)?.close();
+    },
   };
 }
 

@@ -12,6 +12,8 @@ import {
   isLegacyRequest,
   type JSONRPCMessage,
   type JSONRPCRequest,
+  ProtocolError,
+  ProtocolErrorCode,
   Server,
   SUPPORTED_PROTOCOL_VERSIONS,
   type Tool,
@@ -25,15 +27,15 @@ export interface ProtocolOptions {
   readonly instructions: string;
   readonly tools: readonly Tool[];
   /**
-   * Runs a tool. A `ProtocolError` it throws is answered as such; everything else it has to turn into a result. `traceparent` is
-   * what the client gave with this call, unchecked.
+   * Runs a tool; undefined when there is none of this name. A `ProtocolError` it throws is answered as such; everything else it
+   * has to turn into a result. `traceparent` is what the client gave with this call, unchecked.
    */
   callTool(
     name: string,
     args: Readonly<Record<string, unknown>>,
     call: Call,
     traceparent: unknown,
-  ): Promise<CallToolResult>;
+  ): Promise<CallToolResult | undefined>;
 }
 
 export interface Protocol {
@@ -55,9 +57,11 @@ export function createProtocol({ info, instructions, tools, callTool }: Protocol
     const server = new Server(info, { instructions, capabilities: { tools: { listChanged: false } } });
     server.onerror = error => call.log.debug({ err: error }, 'MCP request refused');
     server.setRequestHandler('tools/list', () => listed);
-    server.setRequestHandler('tools/call', ({ params: { name, arguments: args = {}, _meta } }) =>
-      callTool(name, args, call, _meta?.traceparent),
-    );
+    server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {}, _meta } }) => {
+      const result = await callTool(name, args, call, _meta?.traceparent);
+      if (result) return result;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `tool '${name}' not found: tool not found`);
+    });
     // A cancellation can only reach a request of its own batch, and that one would then never be answered.
     server.setNotificationHandler('notifications/cancelled', () => {});
     return server;
