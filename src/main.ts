@@ -1,9 +1,13 @@
 #!/usr/bin/env node
 /** The command line. What a command needs is imported when it runs, so that `--help` answers at once. */
+import { setSourceMapsSupport } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 
 // Loading code makes garbage once. Without this V8 grows the space for young objects by it and keeps 20 MB for good.
 setFlagsFromString('--semi-space-growth-factor=1');
+
+// Whoever asks for source maps wants those of our files; those of packages would be read at the start, too, and kept.
+if (process.sourceMapsEnabled) setSourceMapsSupport(true, { nodeModules: false });
 
 // Unless it is told that this is no development, graphql-js asks of every value whether another copy of itself made it.
 process.env.NODE_ENV ??= 'production';
