@@ -6,7 +6,10 @@ import { type Recording, stateAt } from '../../../src/drivers/kserve/recording.t
 import { type DriverLab, startDriver, worldOf } from './driverLab.ts';
 
 export type PlayedLab = DriverLab & {
-  /** Of the recorded serve, without what is only an estimate. */
+  /**
+   * Of the recorded serve, without what is only an estimate, and without how far clocks are apart: the emulated server
+   * keeps the date of its answers for up to a second, so it is late whenever the mocked one is set.
+   */
   rowIn(rows: readonly LoadedModel[] | undefined): LoadedModel | undefined;
   play(
     instants: PlayedRecording['instants'],
@@ -27,7 +30,7 @@ export async function startPlayed(t: TestContext, recording: Recording, now: num
     ...lab,
     rowIn(rows) {
       const row = rows?.find(({ resource }) => resource === recording.object);
-      return row && { ...row, steps: row.steps?.map(({ typical: _, ...step }) => step) };
+      return row && { ...row, steps: row.steps?.map(({ typical: _, aheadMs: __, ...step }) => step) };
     },
     play: (instants, { sleep, shown }) =>
       playRecording(
