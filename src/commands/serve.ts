@@ -46,7 +46,7 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** What is under way when the process is asked to stop has this long, in milliseconds. */
+/** What is under way when the process is asked to stop has this long, jobs and requests together, in milliseconds. */
 const graceMs = 15_000;
 /** How long the last news of jobs takes to reach subscribers, in milliseconds. */
 const newsMs = 300;
@@ -176,12 +176,13 @@ export async function serve(
     url,
     drain: server.drain,
     async stop() {
+      const end = performance.now() + graceMs;
       for (const stop of stops) stop();
       stopFollowing();
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
       measured?.close();
-      await server.close(graceMs);
+      await server.close(Math.max(0, end - performance.now()));
       await traces?.stop();
       log.info('model-manager has stopped');
     },
