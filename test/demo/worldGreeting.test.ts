@@ -121,10 +121,11 @@ test('everything that the greeting says can be done, whatever cluster the user h
   const { removed, deregistered } = await called(remove);
   assert.deepEqual({ removed, deregistered }, { removed: true, deregistered: true });
   const { created, registered, backend } = await called(add);
-  assert.deepEqual(
-    { created, registered, healthy: backend.healthy },
-    { created: true, registered: true, healthy: true },
-  );
+  assert.deepEqual({ created, registered }, { created: true, registered: true });
+  // On a busy machine the first look may take longer than it has.
+  const isHealthy = async () =>
+    JSON.parse((await send(`${new URL(add.url).origin}/api/v1/backend?backend=${backend.name}`)).text).healthy;
+  while (!(await isHealthy())) await new Promise(resolve => setTimeout(resolve, 50));
 
   child.kill('SIGINT');
   const [code] = await within(once(child, 'close'), 'the end', 20_000);
