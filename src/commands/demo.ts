@@ -50,6 +50,7 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
     lmstudio: world.urls.lmstudio,
     cluster: world.cluster.url,
     discoveryNamespace: world.serving.discoveryNamespace,
+    asksToken: settings.oauth.enable,
   };
   console.log(
     recording && played

@@ -5,12 +5,13 @@ import { documentSelector } from '../backends/documents/configMap.ts';
 import type { BackendDocument } from '../backends/documents/document.ts';
 import { followDocuments } from '../backends/documents/follow.ts';
 import type { Documents } from '../backends/documents/registration.ts';
+import { isInCluster } from '../backends/drivers.ts';
 import { patienceMs } from '../backends/patience.ts';
 import { startReconciler } from '../backends/reconcile.ts';
 import type { OpenRegistry } from '../backends/registry.ts';
 import { noKubernetes } from '../backends/wiring.ts';
 import { type Caller, createCall } from '../call.ts';
-import type { ServeSettings } from '../config/settings.ts';
+import { ConfigError, type ServeSettings } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 import { type Access, openAccess } from '../kubernetes/access.ts';
 import { createKubernetesClient, type KubernetesClient } from '../kubernetes/client.ts';
@@ -44,7 +45,10 @@ interface ClusterHooks {
   readonly onRestart?: WatchesOptions['onRestart'];
 }
 
-/** Opens the cluster that the settings name. One that cannot be had is a warning: hosts are served without. */
+/**
+ * Opens the cluster that the settings name. One that cannot be had is a warning, for hosts are served without; rejects with a
+ * `ConfigError` where a backend is to be in it.
+ */
 export async function connect(
   settings: ServeSettings,
   log: Logger,
@@ -55,6 +59,8 @@ export async function connect(
   const { kubeconfig, kubeContext: context, inCluster } = settings;
   const access = await openAccess({ kubeconfig, context, inCluster }, env).catch((error: unknown) => messageOf(error));
   if (typeof access === 'string') {
+    const lost = settings.backends.find(isInCluster);
+    if (lost) throw new ConfigError([`the backend ${lost} needs a cluster: ${access}`]);
     log.warn({ error: access }, 'there is no Kubernetes: models cannot be wired, and backends not registered');
     return { wiringOff: `${noKubernetes}: ${access}` };
   }

@@ -9,7 +9,10 @@ const examples = [
     'model-manager serve --backend ollama --ollama-endpoint http://gpu-box:11434',
     'Serve the Ollama of another machine.',
   ],
-  ['model-manager serve --backends kserve --kubeconfig ~/.kube/config', 'Serve the models of a GPU cluster.'],
+  [
+    'model-manager serve --backends kserve --kubeconfig ~/.kube/config',
+    'Serve a GPU cluster; --kserve-discovery-namespace says where it is described.',
+  ],
   ['MODEL_MANAGER_LISTEN=127.0.0.1:9000 model-manager serve --discover', 'Let nothing but this machine in.'],
 ] as const;
 

@@ -95,7 +95,7 @@ const row = <T>(flag: string, kind: Kind<T>, standard: string, help: string): Se
 export const kserveFlags: { readonly [Name in keyof KserveFlags]: Setting<KserveFlags[Name]> } = {
   discoveryNamespace: {
     ...row('kserve-discovery-namespace', namespaceName, '', 'The namespace of the discovery ConfigMap.'),
-    defaultMeans: 'the one this process runs in',
+    defaultMeans: '--namespace, else that of served models',
   },
   discoveryConfigmap: row(
     'kserve-discovery-configmap',

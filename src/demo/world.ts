@@ -112,12 +112,14 @@ export async function startWorld({ clock = realClock, clusterPort, replay }: Wor
       const story: Story = {
         tell,
         pause: seconds => clock.sleep(seconds * 1000, closing.signal),
-        ask: (method, path, body) =>
-          fetch(`${gatewayUrl}/api/v1/models${path}`, {
+        async ask(method, path, body) {
+          const { ok, status } = await fetch(`${gatewayUrl}/api/v1/models${path}`, {
             method,
             signal: closing.signal,
             ...(body && { body: JSON.stringify(body) }),
-          }),
+          });
+          if (!ok) tell(`the gateway refuses that, by HTTP ${status}`);
+        },
       };
       lemonade.load(onLemonade.pinned, { pinned: true });
       lmstudio.load(onLmstudio.loaded);

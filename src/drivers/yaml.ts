@@ -64,6 +64,7 @@ const withArticle: Record<string, string> = {
 
 function shown(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
+  if (value === undefined) return 'nothing';
   if (typeof value !== 'object' || value === null) return String(value);
   return Array.isArray(value) ? 'a list' : 'a mapping';
 }

@@ -31,6 +31,10 @@ const contradictions: readonly (readonly [Values, string])[] = [
     'jobStore is kubernetes, but oauth.downstream.enabled is true: jobs outlive the tokens of who asked; set jobStore to memory.',
   ],
   [
+    { extraArgs: ['--job-retention=48h', '--job-store=kubernetes'] },
+    'extraArgs has --job-store, of which the rest of the chart would not know: set jobStore.',
+  ],
+  [
     { demo: { enabled: true }, backend: 'ollama' },
     'demo.enabled is true, but backend or backends is given: the demo has its own; leave both empty, or switch demo.enabled off.',
   ],

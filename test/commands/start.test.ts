@@ -37,6 +37,10 @@ test('a start that cannot be is a sentence without a stack, and the process ends
     await cluster.close();
   });
   const table: [string[], RegExp][] = [
+    [
+      ['serve', '--listen', '127.0.0.1:0', '--backends', 'kserve', '--kubeconfig', '/nowhere/config'],
+      /^the backend kserve needs a cluster: kubeconfig: \/nowhere\/config is not there\n$/,
+    ],
     [['serve', '--listen', address], /another process does; stop it, or choose another address with --listen\n$/],
     [['demo', '--listen', address], /choose another address with --listen\n$/],
     [

@@ -131,3 +131,13 @@ test('everything that the greeting says can be done, whatever cluster the user h
   const [code] = await within(once(child, 'close'), 'the end', 20_000);
   assert.equal(code, 0);
 });
+
+test('where people have to sign in the greeting says so, and nothing is told as done that was refused', async t => {
+  const demo = start(t, [
+    ...['demo', '--listen', '127.0.0.1:0', '--enable-oauth', '--oauth-base-url', 'https://models.example'],
+    // No provider is there, and none is needed to be refused.
+    ...['--allow-private-oauth-urls', '--dex-issuer-url', 'http://127.0.0.1:9', '--dex-client-id', 'platform'],
+  ]);
+  await demo.wrote('Authorization: Bearer $TOKEN');
+  await demo.wrote('the gateway refuses that, by HTTP ');
+});

@@ -36,6 +36,14 @@ describe('errors', () => {
     }
   });
 
+  test('what does not fit the graph is told once', async () => {
+    const { json } = await ask(server, '{ modles { totalCount } job(id: "x", colour: "red") { jobId } }');
+    assert.deepEqual(
+      json.errors.map(({ message }: { message: string }) => message),
+      ['Cannot query field "modles" on type "Query".', 'Unknown argument "colour" on field "Query.job".'],
+    );
+  });
+
   test('what nobody expected is masked, and found in the log by its request id', async () => {
     const driver = fakeDriver({ models: ['a'] });
     driver.script.load = () => Promise.reject(new TypeError('no such thing at /srv/app/secret.ts:12'));

@@ -27,6 +27,8 @@ test('GraphiQL starts a pull and follows it, with nothing but this server to tal
     'listBackends',
   ]);
   await picture(page, 'loaded');
+  await page.evaluate('scrollTo(9, 9)');
+  assert.deepEqual(await page.evaluate('[scrollX, scrollY]'), [0, 0], 'the page itself does not scroll');
 
   await run(page);
   await shown(page, /"snapshot":\s*true/, /"items":\s*\[\]/);

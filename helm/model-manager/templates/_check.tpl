@@ -7,6 +7,7 @@
   (include "model-manager.kubernetesProblems" . | fromJsonArray)
   (ternary (include "model-manager.oauthProblems" . | fromJsonArray) list .Values.oauth.enabled)
   (include "model-manager.platformProblems" . | fromJsonArray)
+  (include "model-manager.extraArgsProblems" . | fromJsonArray)
 -}}
 {{- if $problems -}}
 {{- fail (printf "\n\nThese values cannot be installed:\n- %s\n" (join "\n- " $problems)) -}}
@@ -158,6 +159,21 @@
 {{- end -}}
 {{- if and $metrics.enabled (not .Values.networkPolicy.metricsNamespaces) -}}
 {{- $problems = append $problems "networkPolicy.enabled with observability.metrics.enabled needs networkPolicy.metricsNamespaces: nobody could read the metrics; name the namespace of Prometheus." -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{/* Settings by which the chart makes more than an argument: rights, ports, mounts. */}}
+{{- define "model-manager.extraArgsProblems" -}}
+{{- $problems := list -}}
+{{- $keys := dict "backend" "backend" "backends" "backends" "listen" "service.port" "metrics-listen" "observability.metrics.enabled"
+  "job-store" "jobStore" "enable-oauth" "oauth.enabled" "downstream-oauth" "oauth.downstream.enabled"
+  "kagent-namespace" "kagent.namespace" "kserve-namespace" "kserve.namespace" "kserve-inventory-mode" "kserve.inventory.mode" -}}
+{{- range .Values.extraArgs -}}
+{{- $flag := splitList "=" . | first | trimPrefix "--" -}}
+{{- with get $keys $flag -}}
+{{- $problems = append $problems (printf "extraArgs has --%s, of which the rest of the chart would not know: set %s." $flag .) -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $problems -}}

@@ -11,6 +11,8 @@ export interface Places {
   /** URL of the API server of the emulated cluster, and where it has what the platform publishes. */
   readonly cluster: string;
   readonly discoveryNamespace: string;
+  /** Whether people have to sign in. */
+  readonly asksToken: boolean;
 }
 
 /** A recording that is played. Times in words. */
@@ -40,6 +42,12 @@ function ourselves(): string {
 
 const record = ({ cluster, discoveryNamespace }: Places, object: string) => `${ourselves()} record ${object} \\
     --server ${cluster} --kserve-discovery-namespace ${discoveryNamespace}`;
+
+/** What the commands above it lack. */
+const signIn = ({ asksToken }: Places) =>
+  asksToken
+    ? '\nEverybody has to sign in: add -H "Authorization: Bearer $TOKEN" to each curl.\nWhat the demo itself asks for is refused.\n'
+    : '';
 
 export function greeting(places: Places): string {
   const { url, mcpPath, lmstudio } = places;
@@ -84,7 +92,7 @@ mistral-small-24b-x4 on kserve (name the backend). Or from another terminal:
   # MCP: tools of agents; what a document registers can go, and come back
   ${call('remove_backend', '"kind": "lmstudio"')}
   ${call('add_backend', '"kind": "lmstudio"', `"endpoint": "${lmstudio}"`)}
-
+${signIn(places)}
 Ctrl-C ends it.
 `;
 }
@@ -112,7 +120,7 @@ ${course}
 
   # Put it on record once more, from where it is
   ${record(places, object)}
-
+${signIn(places)}
 What it ends with stays. Ctrl-C ends the demo.
 `;
 }

@@ -14,6 +14,7 @@ import {
   OperationTypeNode,
   print,
   specifiedRules,
+  validate,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { type Span, within } from '../../call.ts';
@@ -104,7 +105,7 @@ export function createEngine(
 
   /** Parses and checks a text, and keeps it when it may be executed. */
   async function admit(text: string, onInvalid: OnInvalid): Promise<DocumentNode> {
-    const { parse, validate } = (await pipeline()).getEnveloped({});
+    const { parse } = (await pipeline()).getEnveloped({});
     let document: DocumentNode;
     try {
       document = parse(text, { maxTokens: limits.tokens });
@@ -113,7 +114,8 @@ export function createEngine(
         ? error
         : (tokenRefusal(error) ?? refused(error));
     }
-    const problems = validate(schema, document, rules, validation) as readonly GraphQLError[];
+    // Not that of the pipeline, which adds the rules of the specification once more: each problem would be told twice.
+    const problems = validate(schema, document, rules, validation);
     if (problems.length > 0) {
       onInvalid(document, problems);
       throw problems.map(refused);

@@ -72,9 +72,11 @@ export async function renderPage(
 
 /**
  * Tabs that are there from the start keep the offset they came in with. GraphiQL hides that until a tab has the focus, so a
- * tab jumps away from under the first click on it. And the name of the page is one word, however many tabs there are.
+ * tab jumps away from under the first click on it. The name of the page is one word, however many tabs there are. And what its
+ * editors have beyond their frames makes no scrollbars around the whole.
  */
-const fixes = '.graphiql-tab:focus-within { transform: none !important } .graphiql-logo { white-space: nowrap }';
+const fixes =
+  '.graphiql-tab:focus-within { transform: none !important } .graphiql-logo { white-space: nowrap } #root { position: relative; overflow: clip }';
 
 /** What it does; what follows is for agents. */
 const firstParagraph = (text: string) => text.split('\n\n', 1)[0] as string;

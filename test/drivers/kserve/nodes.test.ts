@@ -236,7 +236,7 @@ test('a node that cannot be read is listed with the reason', () => {
     [{ metadata: { name: 'n', labels: [] } }, 'metadata.labels must be a mapping, got a list'],
     [{ metadata: { name: 'n', annotations: { a: 5 } } }, 'metadata.annotations.a must be a string, got 5'],
     [{ spec: 'none' }, 'spec must be a mapping, got "none"'],
-    [{ spec: { taints: [{ effect: 'NoSchedule' }] } }, 'spec.taints[0].key must be a string, got undefined'],
+    [{ spec: { taints: [{ effect: 'NoSchedule' }] } }, 'spec.taints[0].key must be a string, got nothing'],
     [{ status: { capacity: { cpu: {} } } }, 'status.capacity.cpu must be a quantity'],
     [{ status: { conditions: [null] } }, 'status.conditions[0] must be a mapping, got null'],
   ];

@@ -138,7 +138,7 @@ test('a broken file is told by its line, its field and the way out', () => {
     [
       'object',
       written => Object.assign((written.instants[0] as { objects: object[] }).objects[0] ?? {}, { metadata: {} }),
-      /: instants\[0\]\.objects\[0\]\.metadata\.name must be a string, got undefined/,
+      /: instants\[0\]\.objects\[0\]\.metadata\.name must be a string, got nothing/,
       'metadata: {}',
     ],
     ...(
