@@ -46,8 +46,10 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** What is under way when the process is asked to stop has this long, in milliseconds. */
+/** What is under way when the process is asked to stop has this long, in milliseconds: jobs that are given back, and answers. */
 const graceMs = 15_000;
+/** Subscribers are told the end also where jobs took all of that, in milliseconds. */
+const lastWordMs = 1_000;
 /** How long the last news of jobs takes to reach subscribers, in milliseconds. */
 const newsMs = 300;
 /** How long backend documents may take to be read before the gateway is ready without them, in milliseconds. */
@@ -176,12 +178,13 @@ export async function serve(
     url,
     drain: server.drain,
     async stop() {
+      const end = Date.now() + graceMs;
       for (const stop of stops) stop();
       stopFollowing();
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
       measured?.close();
-      await server.close(graceMs);
+      await server.close(Math.max(lastWordMs, end - Date.now()));
       await traces?.stop();
       log.info('model-manager has stopped');
     },
