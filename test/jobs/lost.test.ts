@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
+import { pino } from 'pino';
 import type { Job } from '../../src/domain.ts';
 import { type Claim, type JobStore, lost } from '../../src/jobs/store.ts';
 import { eventually } from '../support/server.ts';
@@ -80,4 +81,30 @@ test('a renewal that is under way when a job ends leaves no Lease', inTime, asyn
   assert.equal(leaseOf(replicas), undefined);
   const next = await begun(await replicas.replica(), 'a', jobOf(idOf(2)));
   next.put(ended(next.job));
+});
+
+test('an outage costs nobody their job: who cannot take it over either waits anew for its replica', {
+  timeout: 90_000,
+}, async () => {
+  await using replicas = await startReplicas();
+  const lines: { msg: string; error: string }[] = [];
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const [one, two] = [await replicas.replica({ log }), await replicas.replica({ log })];
+  const claim = await begun(one, 'a', jobOf(idOf(1)));
+  const taken = takenBy(two);
+  await eventually(() => two.get(idOf(1)) !== undefined, 'the job');
+  const update = { verb: 'update', resource: 'leases.coordination.k8s.io' };
+  const recover = [
+    replicas.cluster.fault({ kind: 'answer', status: 503, ...update }),
+    replicas.cluster.fault({ kind: 'answer', status: 503, verb: 'update', resource: 'configmaps' }),
+  ];
+  claim.put({ ...claim.job, phase: 'running', bytesCompleted: 1 });
+  await eventually(() => lines.some(({ msg }) => msg === 'cannot take a job over'), 'an attempt', 30_000);
+  for (const each of recover) each();
+  // Longer than its replica takes to renew the Lease, and than who cannot take a job over rests.
+  await after(7_000);
+  assert.deepEqual([taken.length, claim.signal.aborted], [0, false]);
+  const told = lines.map(({ msg, error }) => `${msg}: ${error}`);
+  assert.deepEqual(told, [...new Set(told)], 'each reason once');
+  claim.put(ended(claim.job));
 });

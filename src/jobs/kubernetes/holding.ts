@@ -65,7 +65,8 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
   let { job, lease, record } = given;
   let isOver = false;
   let isLost = false;
-  let told: string | undefined;
+  /** Why it could not be written since it last was: each reason is told once. */
+  const told = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let renewal = Promise.resolve();
 
@@ -73,13 +74,13 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
 
   function failed(error: unknown) {
     const reason = messageOf(error);
-    if (reason !== told) log.warn({ job: id, error: reason }, 'cannot put a job on record');
-    told = reason;
+    if (!told.has(reason)) log.warn({ job: id, error: reason }, 'cannot put a job on record');
+    told.add(reason);
   }
 
   async function write(next: Job) {
     record = await recorded(next);
-    told = undefined;
+    told.clear();
     if (isFinished(next) || hasEnded(record)) await letGo();
     if (!isFinished(next) && hasEnded(record)) lose();
   }
