@@ -32,7 +32,7 @@ The folder \`ci\` has values for a laptop, KServe, OAuth, work as the caller, mu
 several replicas, and a demo.
 
 - **A value that is not in the tables fails the installation**, and so does one that contradicts another; the sentence says what to
-  do. What is below \`global\` is left alone.
+  do. What is below \`global\` is left alone. A key without a value, \`null\`, is none: leave the key out.
 - **One pod**, for jobs are in the memory of the process. An upgrade stops the old pod before it starts the new one; downloads on KServe
   go on meanwhile and are followed again.
 - **Or several**, with \`jobStore: kubernetes\`: jobs are objects in the namespace of the release then, pods are upgraded one after the

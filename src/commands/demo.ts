@@ -22,8 +22,8 @@ import { type Served, serve } from './serve.ts';
 /** Where the demo listens unless told otherwise: this machine only. */
 const usualAddress = '127.0.0.1:8080';
 
-/** Where the API server of its cluster listens, if nobody else does. */
-const clusterPort = 8090;
+/** Where the API server of its cluster listens, if nobody else does, nor the gateway itself is to. */
+const usualClusterPort = 8090;
 
 /** What is played begins when there was time to open the page, in milliseconds. */
 const beginsAfterMs = 5_000;
@@ -40,6 +40,7 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
   const speed = played ? (replay?.speed ?? usualSpeed(played.instants)) : 1;
   // Nobody waits for what is there at once.
   const afterMs = speed === Number.POSITIVE_INFINITY ? 0 : beginsAfterMs;
+  const clusterPort = clusterPortBeside(rest);
   await using world = await startWorld({ clusterPort, ...(played && { replay: { ...played, speed, afterMs } }) });
   const settings = settingsFor(world, [...rest, ...(recording ? flagsOf(recording, places) : [])]);
   const log = createLogger({ format: settings.logFormat, verbose: settings.verbose });
@@ -67,6 +68,13 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
   );
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
   await Promise.race([runUntilStopped(served, log), life]);
+}
+
+/** Where the API server listens beside a gateway with these settings; 0 for any free port. */
+export function clusterPortBeside(argv: readonly string[]): number {
+  const { settings } = parseServe(['--listen', usualAddress, ...argv], {}, { buildable: buildableKinds });
+  const taken = [settings.listen.port, settings.metricsListen?.port];
+  return taken.includes(usualClusterPort) ? 0 : usualClusterPort;
 }
 
 /** Throws a `ConfigError` for a recording that no cluster can play: before there is anything that would have to stop. */

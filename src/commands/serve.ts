@@ -48,6 +48,8 @@ export interface Served {
 
 /** What is under way when the process is asked to stop has this long, jobs and requests together, in milliseconds. */
 const graceMs = 15_000;
+/** Subscribers are told the end also where jobs took all of that, in milliseconds. */
+const lastWordMs = 1_000;
 /** How long the last news of jobs takes to reach subscribers, in milliseconds. */
 const newsMs = 300;
 /** How long backend documents may take to be read before the gateway is ready without them, in milliseconds. */
@@ -182,7 +184,7 @@ export async function serve(
       await gateway.jobs.interrupt();
       if (gateway.jobs.store.list().length > 0) await new Promise(resolve => setTimeout(resolve, newsMs));
       measured?.close();
-      await server.close(Math.max(0, end - performance.now()));
+      await server.close(Math.max(lastWordMs, end - performance.now()));
       await traces?.stop();
       log.info('model-manager has stopped');
     },

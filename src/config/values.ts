@@ -231,14 +231,18 @@ export const origins: Kind<readonly string[]> = {
   }),
 };
 
-// What the server answers itself; /mcp must not hide it.
-const takenPath = /^\/(graphql|healthz|readyz|backendz|metrics|api|oauth|\.well-known)(\/|$)/;
+/** The first words of paths at which the server answers itself; /mcp must not hide it. */
+export const takenPaths: readonly string[] = [
+  ...['graphql', 'healthz', 'readyz', 'backendz', 'metrics'],
+  ...['api', 'oauth', '.well-known'],
+];
 
 export const path: Kind<string> = {
   placeholder: 'PATH',
   check: reading<string>(text => {
     const path = text.replace(/\/+$/, '');
-    if (takenPath.test(path)) return { problem: `${quote(text)} is taken; choose a path such as /mcp` };
+    if (takenPaths.includes(path.split('/')[1] ?? ''))
+      return { problem: `${quote(text)} is taken; choose a path such as /mcp` };
     const isPath = /^(\/[\w~-][\w.~-]*)+$/.test(path);
     return isPath ? { value: path } : { problem: `${quote(text)} is not a path; write one such as /mcp` };
   }),

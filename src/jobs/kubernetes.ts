@@ -46,7 +46,8 @@ export function createKubernetesStore({ watches, retentionMs, now, ...place }: K
   const holders = watches.of(createCall({ log }), located(leases), selection);
   let successor: Successor | undefined;
   let restUntil = 0;
-  let told: string | undefined;
+  /** Why jobs could not be taken over since one last was: each reason is told once. */
+  const told = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
 
   const stops = [records.subscribe(look), holders.subscribe(look)];
@@ -109,12 +110,15 @@ export function createKubernetesStore({ watches, retentionMs, now, ...place }: K
       const found = record && read(record);
       if (!found || isFinished(found.job)) await letGo(key, lease);
       else take(holdNow(key, found.job, lease, record, found.isCancelled));
-      told = undefined;
+      told.clear();
     } catch (error) {
       if (isConflict(error)) return;
       restUntil = Date.now() + restMs;
-      if (messageOf(error) !== told) log.warn({ job: id, error: messageOf(error) }, 'cannot take a job over');
-      told = messageOf(error);
+      // While nothing can be written here, whoever works on it may not be able to renew its Lease either.
+      absence.forget();
+      const reason = messageOf(error);
+      if (!told.has(reason)) log.warn({ job: id, error: reason }, 'cannot take a job over');
+      told.add(reason);
     } finally {
       taking.delete(id);
     }

@@ -1,12 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { readChart, refusal, render, skip, type Values } from './helm.ts';
+import { readChart, refusal, render, renderText, skip, type Values } from './helm.ts';
 
 const oauth = { enabled: true, baseURL: 'https://m.example', dex: { issuerURL: 'https://d.example', clientID: 'm' } };
 const policy = { enabled: true, ingressNamespaces: ['portal'] };
 
+const without = (key: string) =>
+  `${key} has no value: leave the key out for its default; with --reuse-values, give --reset-then-reuse-values instead.`;
+
 const contradictions: readonly (readonly [Values, string])[] = [
+  [{ kserve: { cache: { claim: null } } }, without('kserve.cache.claim')],
+  [
+    { fullnameOverride: '1st' },
+    '"1st" cannot be the name of a Service, which begins with a lower-case letter and has lower-case letters, digits and dashes: set fullnameOverride.',
+  ],
+  [
+    { mcp: { path: '/graphql/mcp' } },
+    'mcp.path is /graphql/mcp, where the gateway has something else: choose a path such as /mcp.',
+  ],
   [
     { backend: 'ollama', backends: ['kserve'] },
     'backend and backends are both given: put all of them into backends and leave backend empty.',
@@ -184,6 +196,43 @@ test('every sentence of the chart is among these', () => {
   assert.equal(heads.size, words.length);
 });
 
+/** The same values with `null` in place of what is wanted so. */
+const emptied = ({ global: _, ...values }: Values, isWanted: (value: unknown) => boolean): Values =>
+  Object.fromEntries(
+    Object.entries(values).map(([key, value]) => {
+      if (isWanted(value)) return [key, null];
+      return [key, isMap(value) ? emptied(value, isWanted) : value];
+    }),
+  );
+
+const isMap = (value: unknown): value is Values => typeof value === 'object' && !Array.isArray(value);
+
+test('a key without a value is named, whichever it is', { skip }, () => {
+  const usual = parse(readChart('values.yaml')) as Values;
+  const named = (values: Values) =>
+    refusal(values)
+      .split('\n- ')
+      .slice(1)
+      .map(line => line.split('\n', 1)[0]);
+  assert.deepEqual(named({ kserve: null, demo: null }), ['demo', 'kserve'].map(without));
+  const keys = parse(readChart('files/keys.yaml')) as string[];
+  const singles = keys.filter(key => !keys.some(other => other.startsWith(`${key}.`)));
+  assert.ok(singles.length > 70 && singles.includes('image.tag') && singles.includes('oauth.dex.caSecret.name'));
+  const isSingle = (value: unknown) => typeof value !== 'object';
+  assert.deepEqual(named(emptied(usual, isSingle)), singles.map(without));
+});
+
+test('a list or a map without a value is an empty one', { skip }, () => {
+  const usual = parse(readChart('values.yaml')) as Values;
+  const isEmpty = (value: unknown) => typeof value === 'object' && Object.keys(value ?? {}).length === 0;
+  const text = renderText({
+    ...emptied(usual, isEmpty),
+    ...{ resources: null, podSecurityContext: null, securityContext: null, backend: 'kserve', oauth },
+    muster: { mcpServer: { enabled: true, labels: null, auth: { requiredAudiences: null } } },
+  });
+  assert.doesNotMatch(text, /<nil>/);
+});
+
 const paths = (values: unknown, path: string[] = []): string[][] =>
   typeof values === 'object' && values !== null && !Array.isArray(values)
     ? [path, ...Object.entries(values).flatMap(([key, child]) => paths(child, [...path, key]))]
@@ -213,7 +262,24 @@ test('values of the wrong kind fail with their place', { skip }, () => {
     [{ networkPolicy: { egressCIDRs: ['10.0.0.1'] } }, /\/networkPolicy\/egressCIDRs/],
     [{ oauth: { trustedAudiences: ['a,b'] } }, /\/oauth\/trustedAudiences/],
     [{ extraArgs: ['verbose'] }, /\/extraArgs/],
+    [{ extraEnv: [{ name: 'A', value: 1 }] }, /\/extraEnv\/0\/value/],
+    [{ image: { tag: 'sha256:abc' } }, /\/image\/tag/],
+    // What has no namespace would be for all of them.
+    [{ backends: ['kserve'], kserve: { namespace: '' } }, /\/kserve\/namespace/],
+    [{ kagent: { namespace: '' } }, /\/kagent\/namespace/],
+    [{ kserve: { presets: { namespace: 'A_b' } } }, /\/kserve\/presets\/namespace/],
+    [{ kserve: { readyTimeout: '1d' } }, /\/kserve\/readyTimeout/],
+    [{ kserve: { scaleUpTimeout: 10 } }, /\/kserve\/scaleUpTimeout/],
+    [{ httpRoute: { timeouts: { rest: '1.5h' } } }, /\/httpRoute\/timeouts\/rest/],
+    // Kubernetes takes nothing else for them; a number given with `--set` is one.
+    [{ podLabels: { version: 1 } }, /\/podLabels\/version/],
+    [{ podAnnotations: { scrape: true } }, /\/podAnnotations\/scrape/],
+    [{ nodeSelector: { gpu: true } }, /\/nodeSelector\/gpu/],
+    [{ serviceAccount: { annotations: { role: 1 } } }, /\/serviceAccount\/annotations\/role/],
   ] as const) {
     assert.match(refusal(values), words, stringify(values));
   }
+  const digest = `0.1.0@sha256:${'a'.repeat(64)}`;
+  assert.ok(renderText({ image: { tag: digest } }).includes(`:${digest}"`));
+  assert.ok(render({ kserve: { readyTimeout: '1h30m', scaleUpTimeout: 0, hf: { timeout: '' } } }).length > 0);
 });

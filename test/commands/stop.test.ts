@@ -1,24 +1,37 @@
 /** How the process ends: by the signal of a cluster, and by that of a person. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { startCluster } from '../../src/demo/cluster.ts';
 import { answer, serve } from '../drivers/scripted.ts';
+import { namespace, namespaceOf } from '../support/cluster.ts';
 import { openSocket, openStream, send, textOf, within } from '../support/server.ts';
-import { start } from './running.ts';
+import { folder, start } from './running.ts';
+
+interface Around {
+  readonly flags?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** Of the models that Ollama has; loading one never ends. */
+  readonly model?: string;
+}
 
 /** The gateway over an Ollama whose pulls never end. */
-async function startGateway(t: TestContext) {
+async function startGateway(t: TestContext, { flags = [], env = process.env, model }: Around = {}) {
   const ollama = await serve(t, ({ path }, response) => {
     const documents: Record<string, object> = {
       '/api/version': { version: '0.12.0' },
-      '/api/tags': { models: [] },
+      '/api/tags': { models: model ? [{ name: model, model, size: 1, digest: 'd', details: {} }] : [] },
       '/api/ps': { models: [] },
     };
+    if (path === '/api/generate') return;
     if (path === '/api/pull') return void response.write('{"status":"pulling manifest"}\n');
     const document = documents[path];
     answer(response, document ? 200 : 404, document ?? { error: 'not here' });
   });
   const argv = ['serve', '--listen', '127.0.0.1:0', '--backends', 'ollama', '--ollama-endpoint', ollama.endpoint];
-  const gateway = start(t, [...argv, '--log-format', 'json']);
+  const gateway = start(t, [...argv, ...flags, '--log-format', 'json'], { env });
   await gateway.wrote('model-manager serves');
   const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
   // It says that it serves a moment before it listens to signals.
@@ -75,4 +88,44 @@ test('a second signal ends it at once', async t => {
   gateway.kill('SIGINT');
   assert.equal(await gateway.ended, 1, gateway.err);
   assert.ok(!gateway.out.includes(stopped), gateway.out);
+});
+
+/** How long a cluster waits for a pod that it has asked to stop, in milliseconds. */
+function clusterPatience(): number {
+  const deployment = new URL('../../helm/model-manager/templates/deployment.yaml', import.meta.url);
+  const [, seconds] = /terminationGracePeriodSeconds: (\d+)/.exec(readFileSync(deployment, 'utf8')) ?? [];
+  return Number(seconds) * 1000;
+}
+
+test('with API server and collector of traces silent, and a load and a pull under way, it ends before it is killed', {
+  timeout: 90_000,
+}, async t => {
+  const cluster = await startCluster();
+  t.after(() => cluster.close());
+  cluster.put(namespaceOf(namespace));
+  const kubeconfig = folder(t).put('kubeconfig', cluster.kubeconfig());
+  const collector = createServer(() => {}).listen(0, '127.0.0.1');
+  await new Promise(resolve => collector.once('listening', resolve));
+  t.after(() => {
+    collector.closeAllConnections();
+    collector.close();
+  });
+  const { port } = collector.address() as AddressInfo;
+  const { gateway, url } = await startGateway(t, {
+    flags: ['--kubeconfig', kubeconfig, '--namespace', namespace, '--job-store', 'kubernetes', '--disable-wiring'],
+    env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
+    model: 'b:1b',
+  });
+  await send(`${url}/api/v1/models/pull`, { model: 'a' });
+  const body = JSON.stringify({ model: 'b:1b' });
+  const headers = { 'content-type': 'application/json' };
+  const load = fetch(`${url}/api/v1/models/load`, { method: 'POST', body, headers }).catch(() => 'broken off');
+  cluster.fault({ kind: 'hang' });
+
+  gateway.kill('SIGTERM');
+  const kill = setTimeout(() => gateway.kill('SIGKILL'), clusterPatience());
+  t.after(() => clearTimeout(kill));
+  assert.equal(await gateway.ended, 0, 'it was killed');
+  assert.ok(gateway.out.includes(stopped));
+  assert.equal(await load, 'broken off');
 });

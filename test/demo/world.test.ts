@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { clusterPortBeside } from '../../src/commands/demo.ts';
 import { type KubernetesObject, startCluster } from '../../src/demo/cluster.ts';
 import { startWorld } from '../../src/demo/world.ts';
 import { readinessOf } from '../../src/wiring/kagent/readiness.ts';
@@ -84,4 +85,11 @@ test('the API server of its cluster is at the port that is asked for, unless som
   await cluster.close();
   await using world = await startWorld({ clusterPort: port });
   assert.equal(world.cluster.url, cluster.url);
+});
+
+test('where the gateway of the demo is to listen, the API server of its cluster does not', () => {
+  assert.equal(clusterPortBeside([]), 8090);
+  assert.equal(clusterPortBeside(['--listen=:8080', '--metrics-listen=:9464']), 8090);
+  for (const flag of ['--listen=:8090', '--metrics-listen=:8090', '--metrics-listen=127.0.0.1:8090'])
+    assert.equal(clusterPortBeside([flag]), 0, flag);
 });

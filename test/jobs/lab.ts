@@ -2,10 +2,13 @@
 import type { Logger } from 'pino';
 import { type EmulatedCluster, startCluster } from '../../src/demo/cluster.ts';
 import type { Job } from '../../src/domain.ts';
+import { leaseName } from '../../src/jobs/kubernetes/lease.ts';
+import { recordName } from '../../src/jobs/kubernetes/record.ts';
 import { createKubernetesStore } from '../../src/jobs/kubernetes.ts';
 import type { Claim, JobStore } from '../../src/jobs/store.ts';
 import { openServer } from '../../src/kubernetes/access.ts';
 import { createKubernetesClient } from '../../src/kubernetes/client.ts';
+import type { ConfigMap, Lease } from '../../src/kubernetes/resource.ts';
 import { createWatches } from '../../src/kubernetes/watches.ts';
 import { bearer, namespace, namespaceOf } from '../support/cluster.ts';
 import { silent } from '../support/gateway.ts';
@@ -72,4 +75,29 @@ export async function startReplicas(options: Parameters<typeof startCluster>[0] 
       await cluster.close();
     },
   };
+}
+
+export const leaseOf = ({ cluster }: Replicas, key = 'a') =>
+  cluster.get<Lease>('leases.coordination.k8s.io', leaseName(key), namespace);
+export const recordOf = ({ cluster }: Replicas, count = 1) =>
+  cluster.get<ConfigMap>('configmaps', recordName(idOf(count)), namespace);
+export const written = (replicas: Replicas, count = 1): Job =>
+  JSON.parse(recordOf(replicas, count)?.data?.['job.json'] ?? '{}');
+
+/** Gives a Lease to somebody; '' gives it back. */
+export const giveLease = ({ cluster }: Replicas, holderIdentity: string, key = 'a') =>
+  cluster.update<{ spec: { holderIdentity: string } }>(
+    'leases.coordination.k8s.io',
+    leaseName(key),
+    namespace,
+    ({ spec }) => {
+      spec.holderIdentity = holderIdentity;
+    },
+  );
+
+/** What a replica takes over, as it comes. */
+export function takenBy(store: JobStore, isWanted: (job: Job, alone: number) => boolean = () => true): Claim[] {
+  const claims: Claim[] = [];
+  store.takeOver(isWanted, claim => claims.push(claim));
+  return claims;
 }

@@ -6,43 +6,29 @@ import { cancelled } from '../../src/call.ts';
 import type { Job } from '../../src/domain.ts';
 import { leaseName } from '../../src/jobs/kubernetes/lease.ts';
 import { recordName } from '../../src/jobs/kubernetes/record.ts';
-import { type Claim, type JobStore, lost } from '../../src/jobs/store.ts';
-import type { ConfigMap, Lease } from '../../src/kubernetes/resource.ts';
+import { type JobStore, lost } from '../../src/jobs/store.ts';
 import { callOf } from '../support/backends.ts';
 import { namespace } from '../support/cluster.ts';
 import { rulesOf } from '../support/permitted.ts';
 import { eventually } from '../support/server.ts';
-import { begun, ended, hour, idOf, jobOf, type Replicas, startReplicas } from './lab.ts';
+import {
+  begun,
+  ended,
+  giveLease,
+  hour,
+  idOf,
+  jobOf,
+  leaseOf,
+  recordOf,
+  startReplicas,
+  takenBy,
+  written,
+} from './lab.ts';
 
 const inTime = { timeout: 30_000 };
 
-const leaseOf = ({ cluster }: Replicas, key = 'a') =>
-  cluster.get<Lease>('leases.coordination.k8s.io', leaseName(key), namespace);
-const recordOf = ({ cluster }: Replicas, count = 1) =>
-  cluster.get<ConfigMap>('configmaps', recordName(idOf(count)), namespace);
-const written = (replicas: Replicas, count = 1): Job =>
-  JSON.parse(recordOf(replicas, count)?.data?.['job.json'] ?? '{}');
-
-/** Gives a Lease to somebody; '' gives it back. */
-const giveLease = ({ cluster }: Replicas, holderIdentity: string, key = 'a') =>
-  cluster.update<{ spec: { holderIdentity: string } }>(
-    'leases.coordination.k8s.io',
-    leaseName(key),
-    namespace,
-    ({ spec }) => {
-      spec.holderIdentity = holderIdentity;
-    },
-  );
-
 const jobAt = (store: JobStore, count: number, phase: Job['phase']) =>
   eventually(() => store.get(idOf(count))?.phase === phase, `job ${count} as ${phase}`);
-
-/** What a replica takes over, as it comes. */
-function takenBy(store: JobStore, isWanted: (job: Job, alone: number) => boolean = () => true): Claim[] {
-  const claims: Claim[] = [];
-  store.takeOver(isWanted, claim => claims.push(claim));
-  return claims;
-}
 
 test('what one replica does, the others see, find at once, and join', inTime, async () => {
   await using replicas = await startReplicas();

@@ -1,6 +1,8 @@
 {{/* Fails with everything that stands in the way of these values, a sentence each. */}}
 {{- define "model-manager.check" -}}
-{{- $problems := concat
+{{- $problems := include "model-manager.missing" . | fromJsonArray -}}
+{{- if not $problems -}}
+{{- $problems = concat
   (include "model-manager.backendProblems" . | fromJsonArray)
   (include "model-manager.demoProblems" . | fromJsonArray)
   (include "model-manager.replicaProblems" . | fromJsonArray)
@@ -9,9 +11,29 @@
   (include "model-manager.platformProblems" . | fromJsonArray)
   (include "model-manager.extraArgsProblems" . | fromJsonArray)
 -}}
+{{- end -}}
 {{- if $problems -}}
 {{- fail (printf "\n\nThese values cannot be installed:\n- %s\n" (join "\n- " $problems)) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Keys that are `null`, or that an upgrade with `--reuse-values` from an older chart does not have; others have defaults. */}}
+{{- define "model-manager.missing" -}}
+{{- $problems := list -}}
+{{- range $path := .Files.Get "files/keys.yaml" | fromYamlArray -}}
+{{- $value := $.Values -}}
+{{- $isAsked := true -}}
+{{- range $key := splitList "." $path -}}
+{{- $isAsked = kindIs "map" $value -}}
+{{- if $isAsked -}}
+{{- $value = index $value $key -}}
+{{- end -}}
+{{- end -}}
+{{- if and $isAsked (kindIs "invalid" $value) -}}
+{{- $problems = append $problems (printf "%s has no value: leave the key out for its default; with --reuse-values, give --reset-then-reuse-values instead." $path) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
 {{- end -}}
 
 {{- define "model-manager.backendProblems" -}}
@@ -20,12 +42,12 @@
 {{- if and .Values.backend .Values.backends -}}
 {{- $problems = append $problems "backend and backends are both given: put all of them into backends and leave backend empty." -}}
 {{- end -}}
-{{- range concat (list .Values.backend | compact) .Values.backends -}}
+{{- range concat (list .Values.backend | compact) (.Values.backends | default list) -}}
 {{- if not (has . $known) -}}
 {{- $problems = append $problems (printf "there is no backend %q: known are %s." (toString .) (join ", " $known)) -}}
 {{- end -}}
 {{- end -}}
-{{- if ne (len (uniq .Values.backends)) (len .Values.backends) -}}
+{{- if ne (len (.Values.backends | default list | uniq)) (len (.Values.backends | default list)) -}}
 {{- $problems = append $problems (printf "backends is %s: name each backend once." (join ", " .Values.backends)) -}}
 {{- end -}}
 {{- toJson $problems -}}
@@ -132,11 +154,18 @@
 {{- define "model-manager.platformProblems" -}}
 {{- $problems := list -}}
 {{- $metrics := .Values.observability.metrics -}}
+{{- $fullname := include "model-manager.fullname" . -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) -}}
+{{- $problems = append $problems (printf "%q cannot be the name of a Service, which begins with a lower-case letter and has lower-case letters, digits and dashes: set fullnameOverride." $fullname) -}}
+{{- end -}}
 {{- if and .Values.oauth.downstream.enabled (not .Values.oauth.enabled) -}}
 {{- $problems = append $problems "oauth.downstream.enabled needs oauth.enabled: without a token there is no caller to work as." -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- $problems = append $problems "httpRoute.enabled needs httpRoute.parentRefs: name the Gateway that the route belongs to." -}}
+{{- end -}}
+{{- if has (index (splitList "/" .Values.mcp.path) 1) (include "model-manager.facts" . | fromJson).takenPaths -}}
+{{- $problems = append $problems (printf "mcp.path is %s, where the gateway has something else: choose a path such as /mcp." .Values.mcp.path) -}}
 {{- end -}}
 {{- if and .Values.muster.mcpServer.enabled (not .Values.mcp.enabled) -}}
 {{- $problems = append $problems "muster.mcpServer.enabled needs mcp.enabled: muster would find no tools." -}}

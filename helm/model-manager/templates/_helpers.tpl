@@ -52,7 +52,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{/* The backends to serve, as JSON. */}}
 {{- define "model-manager.backends" -}}
-{{- ternary .Values.backends (list .Values.backend) (eq .Values.backend "") | toJson -}}
+{{- ternary (.Values.backends | default list) (list .Values.backend) (eq .Values.backend "") | toJson -}}
 {{- end -}}
 
 {{/* Says `true` where the backend is served. Takes (list $ "kind"). */}}

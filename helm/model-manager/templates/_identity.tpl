@@ -32,7 +32,7 @@
 {{- define "model-manager.audiences" -}}
 {{- $platform := get (include "model-manager.platformIdentity" . | fromJson) "clientId" | list | compact -}}
 {{- $own := .Values.oauth.trustedAudiences | default $platform -}}
-{{- concat $own .Values.muster.mcpServer.auth.requiredAudiences | uniq | join "," -}}
+{{- concat $own (.Values.muster.mcpServer.auth.requiredAudiences | default list) | uniq | join "," -}}
 {{- end -}}
 
 {{/* The client secret that stands in the values. */}}

@@ -64,26 +64,31 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
   const { id } = given.job;
   let { job, lease, record } = given;
   let isOver = false;
-  let told: string | undefined;
+  let isLost = false;
+  /** Why it could not be written since it last was: each reason is told once. */
+  const told = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
+  let renewal = Promise.resolve();
 
   const writer = createWriter<Job>({ write, onFailure: failed, intervalMs: recordMs, retryMs: recordMs });
 
   function failed(error: unknown) {
     const reason = messageOf(error);
-    if (reason !== told) log.warn({ job: id, error: reason }, 'cannot put a job on record');
-    told = reason;
+    if (!told.has(reason)) log.warn({ job: id, error: reason }, 'cannot put a job on record');
+    told.add(reason);
   }
 
   async function write(next: Job) {
     record = await recorded(next);
-    told = undefined;
-    if (!isFinished(next)) return;
-    end();
-    await client.remove(ownCall(log), leases, leaseName(key), namespace, { uid: lease.metadata.uid });
+    told.clear();
+    if (isFinished(next) || hasEnded(record)) await letGo();
+    if (!isFinished(next) && hasEnded(record)) lose();
   }
 
-  /** Over whatever was written meanwhile, which is a request to stop, or by somebody who has taken it over. */
+  /**
+   * Over whatever was written meanwhile, which is a request to stop, or by somebody who has taken it over. What has ended
+   * stays so: whoever it was taken from may have come to its end before the first word of who has it now.
+   */
   async function recorded(next: Job): Promise<ConfigMap> {
     const call = ownCall(log);
     for (;;) {
@@ -92,25 +97,43 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
       } catch (error) {
         if (!isConflict(error) && !isMissing(error)) throw error;
         await confirm();
-        if (isOver) throw error;
+        if (isLost) throw error;
         const there = await unlessMissing(client.get(call, configMaps, recordName(id), namespace));
         if (!there) return client.create(call, configMaps, recordOf({ job: next, key }, namespace));
+        if (hasEnded(there)) return there;
         record = there;
       }
     }
+  }
+
+  /** Removes the Lease, unless somebody else has it by now. */
+  async function letGo() {
+    end();
+    await renewal;
+    const { uid, resourceVersion } = lease.metadata;
+    try {
+      await client.remove(ownCall(log), leases, leaseName(key), namespace, { uid, resourceVersion });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+
+  /** Somebody else has it: nothing of ours is written any more. */
+  function lose() {
+    isLost = true;
+    end();
+    writer.end();
+    stop.abort(lost);
+    onChange(holding, false);
   }
 
   /** Finds out whether it still is ours. */
   async function confirm() {
     const call = ownCall(log);
     const there = await unlessMissing(client.get(call, leases, leaseName(key), namespace));
-    if (!there) lease = await client.create(call, leases, heldBy(holder, key, id, namespace));
-    else if (there.spec?.holderIdentity === holder) lease = there;
-    else {
-      end();
-      stop.abort(lost);
-      onChange(holding, false);
-    }
+    if (there && there.spec?.holderIdentity !== holder) lose();
+    else if (there) lease = there;
+    else lease = await client.create(call, leases, heldBy(holder, key, id, namespace));
   }
 
   async function renew() {
@@ -120,12 +143,25 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
       if (isConflict(error) || isMissing(error)) await confirm().catch(failed);
       else failed(error);
     }
-    if (!isOver) timer = setTimeout(renew, renewMs).unref();
+    keep();
+  }
+
+  function keep() {
+    if (isOver) return;
+    timer = setTimeout(() => {
+      renewal = renew();
+    }, renewMs).unref();
   }
 
   function end() {
     isOver = true;
     clearTimeout(timer);
+  }
+
+  /** Free for somebody else, by the version of the last renewal. */
+  async function release() {
+    await renewal;
+    await client.replace(ownCall(log), leases, released(lease));
   }
 
   const settled = () =>
@@ -152,7 +188,7 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
         writer.end();
         if (isOver) return;
         end();
-        await client.replace(ownCall(log), leases, released(lease)).catch(failed);
+        await unlessAborted(release(), AbortSignal.timeout(settleMs)).catch(failed);
         onChange(holding, false);
       },
     },
@@ -170,8 +206,13 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
     return 'problem' in read ? next : read.job;
   }
 
-  timer = setTimeout(renew, renewMs).unref();
+  keep();
   return holding;
+}
+
+function hasEnded(record: ConfigMap): boolean {
+  const read = readRecord(record);
+  return !('problem' in read) && isFinished(read.job);
 }
 
 const isMissing = (error: unknown) => error instanceof GatewayError && error.code === 'not_found';
