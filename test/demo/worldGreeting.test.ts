@@ -124,7 +124,7 @@ test('everything that the greeting says can be done, whatever cluster the user h
   assert.deepEqual({ created, registered }, { created: true, registered: true });
   // On a busy machine the first look may take longer than it has.
   const isHealthy = async () =>
-    JSON.parse((await send(`${new URL(add.url).origin}/api/v1/backend?backend=${backend.name}`)).text).healthy;
+    JSON.parse((await send(`${new URL(add.url).origin}/api/v1/backend?backend=${backend.backend}`)).text).healthy;
   while (!(await isHealthy())) await new Promise(resolve => setTimeout(resolve, 50));
 
   child.kill('SIGINT');
