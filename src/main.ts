@@ -84,9 +84,11 @@ async function runServe(argv: string[]) {
   for (const warning of warnings) log.warn(warning);
   const { serve } = await import('./commands/serve.ts');
   const { runUntilStopped } = await import('./commands/process.ts');
-  const served = await serve(settings, log, process.env, undefined, file);
-  setFlagsFromString('--semi-space-growth-factor=2');
-  await runUntilStopped(served, log);
+  await runUntilStopped(async () => {
+    const served = await serve(settings, log, process.env, undefined, file);
+    setFlagsFromString('--semi-space-growth-factor=2');
+    return served;
+  }, log);
 }
 
 async function runDemo(argv: string[]) {
@@ -111,7 +113,7 @@ async function runCacheAgent(argv: string[]) {
   const log = createLogger({ format: 'auto' });
   const { startCacheAgent } = await import('./commands/cacheAgent.ts');
   const { runUntilStopped } = await import('./commands/process.ts');
-  await runUntilStopped(await startCacheAgent(settings, log), log);
+  await runUntilStopped(() => startCacheAgent(settings, log), log);
 }
 
 async function writeSchema() {

@@ -67,7 +67,7 @@ export async function runDemo(argv: readonly string[]): Promise<void> {
       : greeting(found),
   );
   const life = world.live(served.url, event => log.info(`demo: ${event}`));
-  await Promise.race([runUntilStopped(served, log), life]);
+  await Promise.race([runUntilStopped(async () => served, log), life]);
 }
 
 /** Where the API server listens beside a gateway with these settings; 0 for any free port. */

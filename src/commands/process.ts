@@ -14,11 +14,11 @@ interface Stoppable {
 const drainMs = 5_000;
 
 /**
- * Stops on SIGTERM or SIGINT, on the second one at once. SIGTERM is how clusters end a pod: what serves is not ready any more,
- * and serves for five seconds until everybody knows. A person at a terminal sends SIGINT, and does not wait. What nobody
- * caught is logged and ends the process.
+ * Starts something, and stops it on SIGTERM or SIGINT, on the second one at once; while it starts there is nothing to stop, and
+ * it only ends. SIGTERM is how clusters end a pod: what serves is not ready any more, and serves for five seconds until
+ * everybody knows. A person at a terminal sends SIGINT, and does not wait. What nobody caught is logged and ends the process.
  */
-export async function runUntilStopped(running: Stoppable, log: Logger): Promise<void> {
+export async function runUntilStopped(start: () => Promise<Stoppable>, log: Logger): Promise<void> {
   const crash = (error: unknown) => {
     log.fatal({ err: error }, 'unexpected error, the process ends');
     process.exit(1);
@@ -26,17 +26,21 @@ export async function runUntilStopped(running: Stoppable, log: Logger): Promise<
   process.on('uncaughtException', crash);
   process.on('unhandledRejection', crash);
 
+  const asked = Promise.withResolvers<string>();
+  let running: Stoppable | undefined;
   let stopping = false;
-  const signal = await new Promise<string>(resolve => {
-    for (const name of ['SIGTERM', 'SIGINT'] as const) {
-      process.on(name, () => {
-        if (stopping) process.exit(1);
-        stopping = true;
-        resolve(name);
-      });
-    }
-  });
-  log.info({ signal }, 'stopping');
+  // Before it starts: the first process of a container is not ended by a signal that it does not listen to.
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      if (stopping) process.exit(1);
+      stopping = true;
+      log.info({ signal: name }, 'stopping');
+      if (!running) process.exit(0);
+      asked.resolve(name);
+    });
+  }
+  running = await start();
+  const signal = await asked.promise;
   if (signal === 'SIGTERM' && running.drain) {
     running.drain();
     log.info(`not ready any more, and serving for ${drainMs / 1000} s until nobody is sent here`);

@@ -1,5 +1,7 @@
 /** How the process ends: by the signal of a cluster, and by that of a person. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -88,6 +90,20 @@ test('a second signal ends it at once', async t => {
   gateway.kill('SIGINT');
   assert.equal(await gateway.ended, 1, gateway.err);
   assert.ok(!gateway.out.includes(stopped), gateway.out);
+});
+
+test('a signal ends it also while it starts', async t => {
+  const module = new URL('../../src/commands/process.ts', import.meta.url).href;
+  const script = `import { runUntilStopped } from '${module}';
+    setInterval(() => {}, 1_000);
+    runUntilStopped(() => { console.log('it starts'); return new Promise(() => {}); }, { info() {} });`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  assert.equal((await once(child, 'close'))[0], 0);
 });
 
 /** How long a cluster waits for a pod that it has asked to stop, in milliseconds. */
