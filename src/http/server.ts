@@ -84,7 +84,7 @@ export function createGatewayServer(options: ServerOptions): GatewayServer {
   const { gatewayAs = () => gateway } = options;
   const onRefused = metrics?.onRefused;
   const mutations = limitMutations({ limit: limits.mutations, onRefused: () => onRefused?.('mutations') });
-  const run = createRun(schema, operations);
+  const run = createRun(schema);
   const contextFor =
     (face: Face) =>
     (call: Call): Context => ({ gateway: gatewayAs(call.caller), call, face });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import {
   type ArgumentNode,
+  concatAST,
   type DocumentNode,
   extendSchema,
   type FieldNode,
@@ -16,6 +17,7 @@ import {
   type OperationTypeNode,
   parse,
   print,
+  Source,
   specifiedRules,
   typeFromAST,
   validate,
@@ -80,11 +82,13 @@ const ownFolder = new URL('../../schema/operations/', import.meta.url);
 /** Files of the folder that are no operations. */
 const sharedFiles = ['directives.graphql', 'fragments.graphql'];
 
+const rules = specifiedRules.filter(rule => rule !== NoUnusedFragmentsRule);
+
 /** Every stored operation of a folder, by file name. Throws when one of them does not fit the graph. */
 export function loadOperations(schema: GraphQLSchema, folder = ownFolder): readonly Operation[] {
-  const read = (file: string) => readFileSync(fileURLToPath(new URL(file, folder)), 'utf8');
-  const extended = extendSchema(schema, parse(read('directives.graphql')));
-  const fragments = parse(read('fragments.graphql'));
+  const read = (file: string) => parse(new Source(readFileSync(fileURLToPath(new URL(file, folder)), 'utf8'), file));
+  const extended = extendSchema(schema, read('directives.graphql'));
+  const fragments = read('fragments.graphql');
   const files = readdirSync(folder)
     .filter(file => file.endsWith('.graphql') && !sharedFiles.includes(file))
     .sort();
@@ -96,7 +100,11 @@ export function loadOperations(schema: GraphQLSchema, folder = ownFolder): reado
         throw new Error(`schema/operations/${file}: ${(error as Error).message}`, { cause: error });
       }
     });
-  const parsed = each(file => toOperation(schema, extended, fragments, read(file)));
+  const documents = each(file => named(read(file)));
+  // All at once: what they share is looked at once.
+  const [problem] = validate(extended, concatAST([...documents, fragments]), rules);
+  if (problem) throw new Error(`schema/operations/${problem.source?.name}: ${problem.message}`, { cause: problem });
+  const parsed = each((_, index) => toOperation(schema, extended, fragments, documents[index] as DocumentNode));
   const operations = each((_, index) => withDryRuns(parsed[index] as Read, parsed));
   for (const [what, names] of Object.entries({
     operations: operations.map(({ name }) => name),
@@ -143,15 +151,18 @@ function dryRunOf(operation: Read, name: string, all: readonly Read[]): Operatio
   return found as Operation;
 }
 
-function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, source: string): Read {
-  const own = parse(source);
-  const all: DocumentNode = { kind: Kind.DOCUMENT, definitions: [...own.definitions, ...shared.definitions] };
-  const rules = specifiedRules.filter(rule => rule !== NoUnusedFragmentsRule);
-  const [problem] = validate(extended, all, rules);
-  if (problem) throw problem;
+const operationIn = (document: DocumentNode) =>
+  document.definitions.find(node => node.kind === Kind.OPERATION_DEFINITION) as OperationDefinitionNode;
 
-  const definition = own.definitions.find(node => node.kind === Kind.OPERATION_DEFINITION);
-  if (!definition?.name) throw new Error('has no named operation');
+/** The document, which has an operation with a name. */
+function named(document: DocumentNode): DocumentNode {
+  if (!operationIn(document)?.name) throw new Error('has no named operation');
+  return document;
+}
+
+function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: DocumentNode, own: DocumentNode): Read {
+  const all = concatAST([own, shared]);
+  const definition = operationIn(own);
   const [root, second] = definition.selectionSet.selections;
   if (root?.kind !== Kind.FIELD || second) throw new Error('must select one root field: it is the answer');
 
@@ -163,9 +174,9 @@ function toOperation(schema: GraphQLSchema, extended: GraphQLSchema, shared: Doc
   if (answer.kind !== 'object') throw new Error('must answer an object');
 
   const document = withoutDirectives(definition, all);
-  const description = commentOf(source);
+  const description = commentOf(own.loc?.source.body ?? '');
   return {
-    name: definition.name.value,
+    name: definition.name?.value as string,
     type: definition.operation,
     summary: description.split('\n', 1)[0] ?? '',
     description,

@@ -8,16 +8,26 @@ import { type Project, projectionOf } from './project.ts';
 /** Runs a stored operation for an old face. Resolves to the answer as that face writes it; throws a `GatewayError`. */
 export type Run = (operation: Operation, variables: Record<string, unknown>, context: Context) => Promise<unknown>;
 
-/** Compiles every operation once. Throws when one cannot be compiled. */
-export function createRun(schema: GraphQLSchema, operations: readonly Operation[]): Run {
-  const compiled = new Map(
-    operations.map(operation => {
-      const query = compile(schema, operation, { disableLeafSerialization: true });
-      return [operation, { query, project: projectionOf(operation.answer) }] as const;
-    }),
-  );
+interface Compiled {
+  readonly query: Executable;
+  readonly project: Project;
+}
+
+/** Compiles each operation when it is asked for first: the start does not wait for those that nobody asks for. */
+export function createRun(schema: GraphQLSchema): Run {
+  const compiled = new Map<Operation, Compiled>();
+
+  function compiledOnce(operation: Operation): Compiled {
+    const known = compiled.get(operation);
+    if (known) return known;
+    const query = compile(schema, operation, { disableLeafSerialization: true });
+    const made = { query, project: projectionOf(operation.answer) };
+    compiled.set(operation, made);
+    return made;
+  }
+
   return async (operation, variables, context) => {
-    const { query, project } = compiled.get(operation) as { query: Executable; project: Project };
+    const { query, project } = compiledOnce(operation);
     const result = await query(undefined, context, variables);
     const [error] = result.errors ?? [];
     if (error) throw failureOf(error, context);

@@ -14,7 +14,7 @@ import { silent, type TestGatewayOptions, testBuild, testGateway } from '../supp
 
 // Compiled once: no test changes them.
 export const operations = loadOperations(schema);
-const run = createRun(schema, operations);
+const run = createRun(schema);
 
 export interface ServingOptions extends TestGatewayOptions {
   /** Milliseconds a request has. */

@@ -68,7 +68,7 @@ async function inTurn<A, B>(items: readonly A[], use: (item: A) => Promise<B>): 
 
 test('what is run is written in contract words, times in RFC 3339', async () => {
   await using world = await startCaseWorld();
-  const run = createRun(schema, operations);
+  const run = createRun(schema);
   const named = (name: string) => operations.find(each => each.name === name) as Operation;
   const context = { gateway: world.gateway, call: callOf(), face: 'mcp' as const };
   const model = (await run(named('getModel'), { model: 'chat:8b' }, context)) as Record<string, unknown>;
@@ -90,7 +90,7 @@ function runOf(resolve: () => unknown, log = pino({ level: 'silent' })) {
     answer: { kind: 'leaf', schema: {} },
   } as unknown as Operation;
   const call = createCall({ log, requestId: 'request-1' });
-  return createRun(one, [operation])(operation, {}, { gateway: {} as Context['gateway'], call, face: 'mcp' });
+  return createRun(one)(operation, {}, { gateway: {} as Context['gateway'], call, face: 'mcp' });
 }
 
 test('a refusal is thrown as it is, anything else is masked and logged under its request', async () => {
@@ -123,11 +123,10 @@ test('a refusal is thrown as it is, anything else is masked and logged under its
   });
 });
 
-test('an operation that cannot be compiled is named', () => {
-  const operation = {
-    ...operations[0],
-    name: 'some',
-    document: parse('query other { info { version } }'),
-  } as Operation;
-  assert.throws(() => createRun(schema, [operation]), /cannot compile some: /);
+test('every stored operation can be compiled, and one that cannot is named', () => {
+  const options = { disableLeafSerialization: true };
+  for (const operation of operations) assert.doesNotThrow(() => compile(schema, operation, options));
+  const document = parse('query other { info { version } }');
+  const operation = { ...(operations[0] as Operation), name: 'some', document };
+  assert.throws(() => compile(schema, operation, options), /cannot compile some: /);
 });

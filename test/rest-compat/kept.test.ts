@@ -12,7 +12,7 @@ import { operations, turn } from '../support/server.ts';
 /** The REST face over these drivers, asked in process, with what it did counted. */
 function face(...drivers: FakeDriver[]) {
   const gateway = testGateway({ drivers });
-  const compiled = createRun(schema, operations);
+  const compiled = createRun(schema);
   let runs = 0;
   const rest = createRest({
     operations,
