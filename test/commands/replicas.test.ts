@@ -94,7 +94,7 @@ const timeline = `subscription { serve(model: "nova-4b") { serve {
 
 const toldLast = (stream: Stream) => payloads(stream).at(-1)?.serve.serve;
 
-test('both tell one timeline of a serve, at every instant', { timeout: 120_000 }, async t => {
+test('both tell one timeline of a serve, at every instant, and one row of Events', { timeout: 120_000 }, async t => {
   const recording = recordingOf('serve-from-zero');
   const cluster = await clusterWith(t, worldOf({ storage: null, discovery: [], nodes: [] }));
   const replicas = await Promise.all([1, 2].map(() => replica(t, cluster, ['kserve'])));
@@ -123,4 +123,9 @@ test('both tell one timeline of a serve, at every instant', { timeout: 120_000 }
   );
   await asked();
   assert.ok(seen.includes('ready'), seen.join(' '));
+  const events = () =>
+    cluster.list('events', 'model-serving').filter(each => each.reportingComponent === 'model-manager');
+  await eventually(() => events().some(({ reason }) => reason === 'Ready'), 'the last Event');
+  const reasons = events().map(({ reason }) => reason);
+  assert.deepEqual(reasons, [...new Set(reasons)], 'each phase is one Event, though both write it');
 });
