@@ -14,7 +14,7 @@ import { type FakeDriver, fakeDriver, hang, silent, testGateway } from '../suppo
 import { jobEnd, jobWhen } from '../support/jobs.ts';
 import { eventually, within } from '../support/server.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 10_000 };
 
 /** A download that goes on at a backend until the test ends it; who follows it hears what is said. */
 function download(request: PullRequest, place: Partial<PullProgress> = {}) {

@@ -9,7 +9,7 @@ import { type FakeDriver, fakeDriver, hang, testGateway } from '../support/gatew
 import { refusalOf, serveRest } from '../support/rest.ts';
 import { within } from '../support/server.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 10_000 };
 
 /** The models that these drivers list, and the errors of those that do not. */
 async function ask(

@@ -9,7 +9,7 @@ import { type FakeDriver, fakeDriver, testGateway } from '../support/gateway.ts'
 import { refusalOf, serveRest } from '../support/rest.ts';
 import { eventually, turn, within } from '../support/server.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 10_000 };
 
 /** A backend whose loads end when the test says so, and what was asked of it. */
 function gated() {

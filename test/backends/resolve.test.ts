@@ -13,7 +13,7 @@ import { askGraph } from '../support/graph.ts';
 import { refusalOf, serveRest } from '../support/rest.ts';
 import { within } from '../support/server.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 10_000 };
 
 /** A backend for each behaviour that matters to a reference. */
 const having = (name: string) => fakeDriver({ name, models: ['a:1b'] });

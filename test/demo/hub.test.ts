@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { type HubModel, type HubOptions, library, manualClock, startHub } from '../../src/demo/hub.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const id = 'acme/tiny';
 const config = '{"model_type":"llama"}\n';

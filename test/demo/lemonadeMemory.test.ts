@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { instant, type LemonadeOptions, manualClock, startLemonade } from '../../src/demo/lemonade.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const a = { name: 'A', bytes: 1, loadMs: 30_000 };
 const b = { name: 'B', bytes: 1, loadMs: 30_000 };

@@ -9,7 +9,7 @@ import {
   startLemonade,
 } from '../../src/demo/lemonade.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const recorded = (name: string) => readFileSync(new URL(`../fixtures/lemonade/${name}`, import.meta.url), 'utf8');
 
 // Two files of 12 582 912 bytes in 1200 ms.

@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Ollama } from 'ollama';
 import { instant, type LemonadeOptions, manualClock, startLemonade } from '../../src/demo/lemonade.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const { cases } = JSON.parse(readFileSync(new URL('../fixtures/lemonade/errors.json', import.meta.url), 'utf8'));
 
 const model = {

@@ -14,7 +14,7 @@ import {
   startLmstudio,
 } from '../../src/demo/lmstudio.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const recorded = (name: string) =>
   JSON.parse(readFileSync(new URL(`../fixtures/lmstudio/${name}`, import.meta.url), 'utf8'));
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { instant, type LmstudioOptions, manualClock, startLmstudio } from '../../src/demo/lmstudio.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const qwen = { name: 'qwen/qwen3-8b', bytes: 1, contextLength: 40_960, variants: ['qwen/qwen3-8b@q4_k_m'] };
 const granite = { name: 'ibm/granite', bytes: 1, loadMs: 9000 };

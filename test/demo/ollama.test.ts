@@ -8,7 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Ollama } from 'ollama';
 import { instant, manualClock, type OllamaOptions, startOllama } from '../../src/demo/ollama.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const shared = { bytes: 333, digest: `sha256:${'5'.repeat(64)}` };
 

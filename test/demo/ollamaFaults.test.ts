@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { instant, manualClock, type OllamaOptions, startOllama } from '../../src/demo/ollama.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 async function started(t: TestContext, options: OllamaOptions = {}) {
   const clock = manualClock();

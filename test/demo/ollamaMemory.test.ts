@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Ollama } from 'ollama';
 import { instant, manualClock, type OllamaOptions, startOllama } from '../../src/demo/ollama.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const qwen = {
   name: 'qwen3:8b',

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Ollama } from 'ollama';
 import { instant, manualClock, type OllamaOptions, type RegistryModel, startOllama } from '../../src/demo/ollama.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 const weights = `sha256:${'50e721e49c01'.padEnd(64, '0')}`;
 const template = `sha256:${'63bce8d4edf0'.padEnd(64, '0')}`;

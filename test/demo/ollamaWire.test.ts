@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { instant, manualClock, type OllamaOptions, startOllama } from '../../src/demo/ollama.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const model = { name: 'qwen3:8b', bytes: 5000, contextLength: 40_960, capabilities: ['completion'] };
 
 async function started(t: TestContext, options: OllamaOptions = {}) {

@@ -53,7 +53,7 @@ for (const [what, subscribe] of transports) {
       assert.equal(server.counts.members, quiet.length);
       for (const each of vanish) each();
       // The next sign of life of a stream, which would find out as well, is 15 s away.
-      await eventually(() => server.counts.members === 0, 'the end of every subscription');
+      await eventually(() => server.counts.members === 0, 'the end of every subscription', 8_000);
       // What is outdated would be looked at again at once by whoever watches it.
       const looks = driver.asked.length;
       server.gateway.registry.backends[0]?.changed();
@@ -72,7 +72,7 @@ for (const [what, subscribe] of transports) {
     server.gateway.registry.backends[0]?.changed();
     await within(hanging.reached, 'the look');
     vanish();
-    await within(hanging.aborted, 'the end of the look');
+    await within(hanging.aborted, 'the end of the look', 8_000);
   });
 }
 

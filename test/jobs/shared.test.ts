@@ -167,7 +167,7 @@ test('while the API server is away the work goes on, and is on record when it is
   );
   assert.equal(claim.signal.aborted, false);
   recover();
-  await eventually(() => written(replicas).phase === 'succeeded', 'the record');
+  await eventually(() => written(replicas).phase === 'succeeded', 'the record', 15_000);
   assert.equal(written(replicas).bytesCompleted, 9);
 });
 

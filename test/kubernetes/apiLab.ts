@@ -93,7 +93,7 @@ export async function startApi(t: TestContext, script: Script, { tls = false } =
     /** Waits until the server has seen what is described. */
     async until(holds: () => boolean, what: string): Promise<void> {
       const late = Promise.withResolvers<never>();
-      const timer = realSetTimeout(() => late.reject(new Error(`not within 20 s: ${what}`)), 20_000);
+      const timer = realSetTimeout(() => late.reject(new Error(`not within 5 s: ${what}`)), 5_000);
       try {
         while (!holds()) await Promise.race([new Promise<void>(resolve => watchers.push(resolve)), late.promise]);
       } finally {

@@ -8,7 +8,7 @@ import { callTool, type Json, request } from './muster.ts';
 import { schemaCheck } from './schemaCheck.ts';
 import { serveTools } from './serving.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 8_000 };
 
 /** A model that says everything a backend can say. */
 const talkative = {

@@ -5,7 +5,7 @@ import { fakeDriver, hang } from '../support/gateway.ts';
 import { callTool, connectMuster, post, request } from './muster.ts';
 import { serveTools } from './serving.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 8_000 };
 const oneModel = () => [fakeDriver({ models: ['a:1b'] })];
 
 test('muster connects, lists the tools and works, without a session', inTime, async t => {

@@ -9,7 +9,7 @@ import { fakeWiring, servingDriver } from '../support/serving.ts';
 import { toolReply } from './muster.ts';
 import { serveTools } from './serving.ts';
 
-const inTime = { timeout: 30_000 };
+const inTime = { timeout: 10_000 };
 const me = { name: 'test', version: '1' };
 const oneModel = () => [fakeDriver({ models: [{ name: 'a:1b', sizeBytes: 5, modifiedAt: new Date(0) }] })];
 

@@ -264,7 +264,7 @@ test('a machine has the models on it and on the volumes it can mount, as far as 
   assert.deepEqual(own.data.nodes.items, [{ cachedModels: [{ name: 'a:1b' }, { name: 'b:1b' }] }]);
 });
 
-test('presets are told as they come and go', { timeout: 30_000 }, async () => {
+test('presets are told as they come and go', { timeout: 10_000 }, async () => {
   const { kserve, gateway } = world(2);
   await using server = await startServer({ gateway });
   const query = 'subscription ($backend: String) { presets(backend: $backend) { snapshot items { name } removed } }';

@@ -139,7 +139,7 @@ test('several hubs are searched at the same time, most downloads first, and one 
   );
 });
 
-test('a hub that hangs costs its own results, and hears that nobody waits any more', { timeout: 30_000 }, async () => {
+test('a hub that hangs costs its own results, and hears that nobody waits any more', { timeout: 10_000 }, async () => {
   const slow = servingDriver({ name: 'slow' });
   const hanging = hang();
   slow.script.search = hanging.answer;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Answer, lab, widgets } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const documentOf = ({ body }: Answer) => body as unknown as Record<string, unknown>;
 
 describe('discovery', bounded, () => {

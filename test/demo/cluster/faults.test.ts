@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configMap, configMaps, lab } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 describe('a fault', bounded, () => {
   test('answers in words of its own, for so many requests', async t => {

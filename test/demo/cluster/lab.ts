@@ -55,7 +55,7 @@ export async function lab(t: TestContext, options: ClusterOptions = {}): Promise
       const answer = await fetch(cluster.url + path, {
         method,
         headers: { 'content-type': 'application/json', ...headers },
-        signal: AbortSignal.timeout(20_000),
+        signal: AbortSignal.timeout(5_000),
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       });
       const text = await answer.text();

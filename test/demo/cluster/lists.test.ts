@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Answer, configMap, configMaps, lab, namespace, widget, widgets } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const namesOf = ({ body }: Answer) => body.items.map(({ metadata }) => metadata.name);
 
 const pod = (name: string, spec: object, status: object) => ({

@@ -19,7 +19,7 @@ async function started(t: TestContext, ...objects: object[]) {
   const cluster = await startCluster({ clock, objects });
   t.after(() => cluster.close());
   const get = (path: string, init: RequestInit = {}) =>
-    fetch(`${cluster.url}/api/v1/namespaces/default/${path}`, { signal: AbortSignal.timeout(20_000), ...init });
+    fetch(`${cluster.url}/api/v1/namespaces/default/${path}`, { signal: AbortSignal.timeout(5_000), ...init });
   return { clock, cluster, get };
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configMap, lab, widget, widgets } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const inDefault = '/apis/x.dev/v1/namespaces/default/widgets';
 const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 

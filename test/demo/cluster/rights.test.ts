@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { ClusterUser } from '../../../src/demo/cluster.ts';
 import { configMap, configMaps, lab, namespace, widget, widgets } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 const reading = { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['configmaps'] };
 const users: Readonly<Record<string, ClusterUser>> = {
   reader: { rules: [reading] },

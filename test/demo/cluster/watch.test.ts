@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { configMap, configMaps, lab, widget, widgets } from './lab.ts';
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 10_000 };
 
 describe('a watch', bounded, () => {
   test('begins with what is there, when no version is said', async t => {

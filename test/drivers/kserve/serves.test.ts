@@ -148,7 +148,7 @@ test('who may not read a part is told which, and the rest of the timeline stands
       main: { state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 2 } } },
     }),
   );
-  await eventually(() => lab.row()?.phase === 'failed', 'it crashed');
+  await eventually(() => lab.row()?.phase === 'failed', 'it crashed', 8_000);
   await eventually(
     () => /log could not be read \(.*pods\/log.*\)/.test(lab.row()?.message ?? ''),
     'why its last words are not known',

@@ -162,7 +162,7 @@ test('whatever was seen on the way, and whatever was missed, in the end it is wh
     const plain = (each: readonly Step[] | undefined) => JSON.stringify(each);
     const live = () => lab.rowIn(loaded.current?.value);
     const isSame = () => live()?.phase === phase && plain(live()?.steps) === plain(steps);
-    await eventually(isSame, name).catch(() => assert.equal(plain(live()?.steps), plain(steps), name));
+    await eventually(isSame, name, 15_000).catch(() => assert.equal(plain(live()?.steps), plain(steps), name));
     const again = lab.rowIn(await lab.restarted().loaded?.(tenSeconds()));
     assert.equal(plain(again?.steps), plain(live()?.steps), `${name}: another process`);
     t.mock.timers.reset();
