@@ -3,31 +3,19 @@ import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { asGatewayError } from '../errors.ts';
 import type { Context } from '../resolvers/builder.ts';
 import type { Operation } from './load.ts';
-import { type Project, projectionOf } from './project.ts';
+import { projectionOf } from './project.ts';
 
 /** Runs a stored operation for an old face. Resolves to the answer as that face writes it; throws a `GatewayError`. */
 export type Run = (operation: Operation, variables: Record<string, unknown>, context: Context) => Promise<unknown>;
 
-interface Compiled {
-  readonly query: Executable;
-  readonly project: Project;
-}
-
-/** Compiles each operation when it is asked for first: the start does not wait for those that nobody asks for. */
+/** Runs operations as the old faces have them. */
 export function createRun(schema: GraphQLSchema): Run {
-  const compiled = new Map<Operation, Compiled>();
-
-  function compiledOnce(operation: Operation): Compiled {
-    const known = compiled.get(operation);
-    if (known) return known;
-    const query = compile(schema, operation, { disableLeafSerialization: true });
-    const made = { query, project: projectionOf(operation.answer) };
-    compiled.set(operation, made);
-    return made;
-  }
-
+  const made = onceEach(operation => ({
+    query: compile(schema, operation, { disableLeafSerialization: true }),
+    project: projectionOf(operation.answer),
+  }));
   return async (operation, variables, context) => {
-    const { query, project } = compiledOnce(operation);
+    const { query, project } = made(operation);
     const result = await query(undefined, context, variables);
     const [error] = result.errors ?? [];
     if (error) throw failureOf(error, context);
@@ -40,6 +28,21 @@ export type Executable = (
   context: Context,
   variables: Record<string, unknown> | null | undefined,
 ) => Promise<ExecutionResult<Record<string, unknown>>> | ExecutionResult<Record<string, unknown>>;
+
+/**
+ * What is made of an operation, once, when it is first asked for: the start does not wait for those that nobody asks for,
+ * and to compile one generates code.
+ */
+export function onceEach<T>(make: (operation: Operation) => T): (operation: Operation) => T {
+  const made = new Map<Operation, T>();
+  return operation => {
+    const known = made.get(operation);
+    if (known !== undefined) return known;
+    const first = make(operation);
+    made.set(operation, first);
+    return first;
+  };
+}
 
 /**
  * A stored operation as a function. Only stored operations are compiled, never the text of a client: compiling generates

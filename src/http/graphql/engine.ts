@@ -21,7 +21,7 @@ import { type Span, within } from '../../call.ts';
 import { defaultLimits, type Limits } from '../../config/limits.ts';
 import { asGatewayError, GatewayError, messageOf } from '../../errors.ts';
 import type { Operation } from '../../operations/load.ts';
-import { compile, type Executable } from '../../operations/run.ts';
+import { compile, type Executable, onceEach } from '../../operations/run.ts';
 import { hasEnum } from '../../operations/shape.ts';
 import type { Context } from '../../resolvers/builder.ts';
 import type { OnRefused, RefusalReason } from '../refusals.ts';
@@ -253,17 +253,11 @@ const withLimits = (limits: Limits): Plugin => ({
 /** Recognises the text of a stored operation and executes it compiled. */
 function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): Plugin {
   const byText = new Map(operations.map(operation => [operation.text, operation]));
-  /** Once an operation, however many spellings of it come: compiling generates code. */
-  const compiled = new Map<Operation, Executable>();
+  // Looking at every leaf again is a third of the price of a long list, and only enums become something else by it.
+  const compiled = onceEach(operation =>
+    compile(schema, operation, { disableLeafSerialization: !hasEnum(operation.answer) }),
+  );
   const known = new WeakMap<DocumentNode, Executable>();
-
-  function compiledOnce(operation: Operation): Executable {
-    // Looking at every leaf again is a third of the price of a long list, and only enums become something else by it.
-    const options = { disableLeafSerialization: !hasEnum(operation.answer) };
-    const query = compiled.get(operation) ?? compile(schema, operation, options);
-    compiled.set(operation, query);
-    return query;
-  }
 
   return {
     onParse:
@@ -272,7 +266,7 @@ function withCompiled(schema: GraphQLSchema, operations: readonly Operation[]): 
         if (result instanceof Error) return;
         const document = result as DocumentNode;
         const operation = byText.get(print(document));
-        if (operation) known.set(document, compiledOnce(operation));
+        if (operation) known.set(document, compiled(operation));
       },
     onExecute({ args, setExecuteFn }) {
       const query = known.get(args.document);
