@@ -81,8 +81,10 @@ export function hold({ client, namespace, holder, log, key, onChange, ...given }
   async function write(next: Job) {
     record = await recorded(next);
     told.clear();
-    if (isFinished(next) || hasEnded(record)) await letGo();
-    if (!isFinished(next) && hasEnded(record)) lose();
+    if (isFinished(next)) return letGo();
+    if (!hasEnded(record)) return;
+    await letGo();
+    lose();
   }
 
   /**
