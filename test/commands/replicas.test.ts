@@ -10,7 +10,7 @@ import { instantsOf } from '../drivers/kserve/playedLab.ts';
 import { recordingOf } from '../drivers/kserve/recordings.ts';
 import { namespace, namespaceOf } from '../support/cluster.ts';
 import { eventually, openStream, type Stream, send, textOf, within } from '../support/server.ts';
-import { folder, start } from './running.ts';
+import { folder, startGateway } from './running.ts';
 
 /** How long the backend takes; it goes no further while nobody asks. */
 const pullMs = 4_000;
@@ -24,16 +24,13 @@ async function clusterWith(t: TestContext, objects: readonly object[] = []): Pro
 
 /** One more process on the cluster; resolves when it is ready. */
 async function replica(t: TestContext, cluster: EmulatedCluster, backends: readonly string[]) {
-  const process = start(t, [
-    ...['serve', '--listen', '127.0.0.1:0', '--log-format', 'json', '--namespace', namespace],
-    ...['--kubeconfig', folder(t).put('kubeconfig', cluster.kubeconfig()), '--job-store', 'kubernetes'],
-    ...['--disable-wiring', '--backends', ...backends],
+  const { gateway, url } = await startGateway(t, [
+    ...['--kubeconfig', folder(t).put('kubeconfig', cluster.kubeconfig()), '--namespace', namespace],
+    ...['--job-store', 'kubernetes', '--disable-wiring', '--backends', ...backends],
   ]);
-  await process.wrote('model-manager serves');
-  const url = /"url":"([^"]+)"/.exec(process.out)?.[1] ?? assert.fail('it says where it listens');
   const isReady = async () => (await send(`${url}/readyz`)).status === 200;
   while (!(await isReady())) await new Promise(resolve => setTimeout(resolve, 50));
-  return { url, process };
+  return { url, process: gateway };
 }
 
 const pulls = (ollama: EmulatedOllama) => ollama.requests.filter(({ path }) => path === '/api/pull').length;

@@ -69,3 +69,17 @@ export function start(
     },
   };
 }
+
+/** Starts the gateway on a free port, with these flags beside; resolves when it serves. */
+export async function startGateway(
+  t: TestContext,
+  flags: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv } = {},
+) {
+  const gateway = start(t, ['serve', '--listen', '127.0.0.1:0', '--log-format', 'json', ...flags], options);
+  await gateway.wrote('model-manager serves');
+  const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
+  // It says so a moment before its start is over; who is answered comes after that.
+  await fetch(`${url}/healthz`);
+  return { gateway, url };
+}

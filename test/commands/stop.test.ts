@@ -10,7 +10,7 @@ import { startCluster } from '../../src/demo/cluster.ts';
 import { answer, serve } from '../drivers/scripted.ts';
 import { namespace, namespaceOf } from '../support/cluster.ts';
 import { openSocket, openStream, send, textOf, within } from '../support/server.ts';
-import { folder, start } from './running.ts';
+import { folder, startGateway } from './running.ts';
 
 interface Around {
   readonly flags?: readonly string[];
@@ -20,7 +20,7 @@ interface Around {
 }
 
 /** The gateway over an Ollama whose pulls never end. */
-async function startGateway(t: TestContext, { flags = [], env = process.env, model }: Around = {}) {
+async function startOverOllama(t: TestContext, { flags = [], env = process.env, model }: Around = {}) {
   const ollama = await serve(t, ({ path }, response) => {
     const documents: Record<string, object> = {
       '/api/version': { version: '0.12.0' },
@@ -32,13 +32,7 @@ async function startGateway(t: TestContext, { flags = [], env = process.env, mod
     const document = documents[path];
     answer(response, document ? 200 : 404, document ?? { error: 'not here' });
   });
-  const argv = ['serve', '--listen', '127.0.0.1:0', '--backends', 'ollama', '--ollama-endpoint', ollama.endpoint];
-  const gateway = start(t, [...argv, ...flags, '--log-format', 'json'], { env });
-  await gateway.wrote('model-manager serves');
-  const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
-  // It says that it serves a moment before it listens to signals.
-  await send(`${url}/healthz`);
-  return { gateway, url };
+  return startGateway(t, ['--backends', 'ollama', '--ollama-endpoint', ollama.endpoint, ...flags], { env });
 }
 
 const draining = 'not ready any more';
@@ -48,7 +42,7 @@ const loaded = '/api/v1/loaded';
 test('on SIGTERM it is not ready, serves on for a while, and then ends what follows it', {
   timeout: 60_000,
 }, async t => {
-  const { gateway, url } = await startGateway(t);
+  const { gateway, url } = await startOverOllama(t);
   const pulled = await send(`${url}/api/v1/models/pull`, { model: 'a' });
   const { id } = pulled.json.job;
   const subscribe = { query: textOf('watchJob'), variables: { id } };
@@ -76,7 +70,7 @@ test('on SIGTERM it is not ready, serves on for a while, and then ends what foll
 });
 
 test('on SIGINT it ends without that while', async t => {
-  const { gateway } = await startGateway(t);
+  const { gateway } = await startOverOllama(t);
   gateway.kill('SIGINT');
   assert.equal(await gateway.ended, 0, gateway.err);
   assert.ok(gateway.out.includes(stopped));
@@ -84,7 +78,7 @@ test('on SIGINT it ends without that while', async t => {
 });
 
 test('a second signal ends it at once', async t => {
-  const { gateway } = await startGateway(t);
+  const { gateway } = await startOverOllama(t);
   gateway.kill('SIGTERM');
   await gateway.wrote(draining);
   gateway.kill('SIGINT');
@@ -127,7 +121,7 @@ test('with API server and collector of traces silent, and a load and a pull unde
     collector.close();
   });
   const { port } = collector.address() as AddressInfo;
-  const { gateway, url } = await startGateway(t, {
+  const { gateway, url } = await startOverOllama(t, {
     flags: ['--kubeconfig', kubeconfig, '--namespace', namespace, '--job-store', 'kubernetes', '--disable-wiring'],
     env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
     model: 'b:1b',

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { answer, serve, soon } from '../drivers/scripted.ts';
-import { start } from './running.ts';
+import { startGateway } from './running.ts';
 
 interface SentSpan {
   readonly name: string;
@@ -42,14 +42,10 @@ const startOllama = (t: TestContext) =>
 const { PATH } = process.env;
 
 /** The gateway over that Ollama, with an environment of its own. */
-async function startGateway(t: TestContext, env: NodeJS.ProcessEnv) {
+async function startTraced(t: TestContext, env: NodeJS.ProcessEnv) {
   const ollama = await startOllama(t);
-  const argv = ['serve', '--listen', '127.0.0.1:0', '--backends', 'ollama', '--ollama-endpoint', ollama.endpoint];
-  const gateway = start(t, [...argv, '--log-format', 'json', '--verbose'], { env: { PATH, ...env } });
-  await gateway.wrote('model-manager serves');
-  const [, url = ''] = /"url":"([^"]+)"/.exec(gateway.out) ?? [];
-  // It says that it serves a moment before it listens to signals.
-  await fetch(`${url}/healthz`);
+  const flags = ['--backends', 'ollama', '--ollama-endpoint', ollama.endpoint, '--verbose'];
+  const { gateway, url } = await startGateway(t, flags, { env: { PATH, ...env } });
   const post = (path: string, body: object, headers: Record<string, string> = {}) =>
     fetch(`${url}${path}`, {
       method: 'POST',
@@ -105,7 +101,7 @@ async function askSocket(url: string, query: string, headers: Record<string, str
 
 test('one request over each face is one trace: what was asked, and below it what that asked of the backend', async t => {
   const collector = await startCollector(t);
-  const { url, post, stop, ollama, gateway } = await startGateway(t, {
+  const { url, post, stop, ollama, gateway } = await startTraced(t, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=lab',
   });
@@ -201,7 +197,7 @@ test('where nobody wants traces nothing of the SDK is loaded, whatever is asked'
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
   ];
   for (const env of off) {
-    const { url, post, stop, gateway } = await startGateway(t, { ...env, NODE_OPTIONS: telling });
+    const { url, post, stop, gateway } = await startTraced(t, { ...env, NODE_OPTIONS: telling });
     await fetch(`${url}/api/v1/models`, { headers: { traceparent: traceparent('1') } });
     await post('/graphql', { query: '{ __typename }' });
     await stop();
@@ -212,13 +208,13 @@ test('where nobody wants traces nothing of the SDK is loaded, whatever is asked'
       'OTEL_EXPORTER_OTLP_PROTOCOL' in env,
     );
   }
-  const { stop, gateway } = await startGateway(t, { OTEL_TRACES_EXPORTER: 'otlp', NODE_OPTIONS: telling });
+  const { stop, gateway } = await startTraced(t, { OTEL_TRACES_EXPORTER: 'otlp', NODE_OPTIONS: telling });
   await stop();
   assert.match(gateway.err, /@opentelemetry\/sdk-trace-node/, 'the hook sees what is loaded');
 });
 
 test('a collector that is not there keeps nobody from stopping, and the log says that spans were lost', async t => {
-  const { url, stop, gateway } = await startGateway(t, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+  const { url, stop, gateway } = await startTraced(t, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
   await fetch(`${url}/api/v1/models`);
   await stop();
   assert.match(gateway.out, /"the last spans could not be sent"/);
